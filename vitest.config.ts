@@ -16,6 +16,7 @@ const onEither = {
     'crawl-retries',
     'delivery-retries',
     'hosts',
+    'kept-codings',
     'push-controls',
     'set-clock',
     'statistics',
@@ -46,7 +47,7 @@ export default defineConfig({
     globalSetup: ['test/support/mongodb-setup.ts'],
     setupFiles: ['test/support/leaks.ts', 'test/support/redaction-check.ts'],
     reporters: ['default', './test/support/summary-reporter.ts'],
-    // A busy machine is slow, and only failures wait so long.
+    // A busy machine is slow, and only failures wait that long.
     testTimeout: 180_000,
     hookTimeout: 180_000,
     // For two cores: many tests wait more than they work.

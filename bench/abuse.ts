@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
-// Measures what one account gets while another floods the service within its limits: the median
-// times of a push, from push to stored result (of a short page, and of one of 120 KB), from push to
-// webhook, and from one probe of its endpoint, which is due each second, to the next, in quiet and
-// during each attack. An argument runs only the attacks whose name holds it:
-// `npm run bench:abuse -- backlog`.
+// Measures what one account gets while another floods the service within its limits, in quiet and
+// during each attack. It measures median times: of a push, from push to stored result (of a short
+// page, and of one of 120 KB), and from push to webhook. It also measures the time between two
+// probes of its endpoint, one of which is due each second. An argument runs only the attacks whose
+// name holds it: `npm run bench:abuse -- backlog`.
 
 const only = process.argv[2] ?? '';
 const ROUNDS = 60;

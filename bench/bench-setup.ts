@@ -32,35 +32,40 @@ export interface BenchService extends AsyncDisposable {
 }
 
 /**
- * Starts the service as `npm start` does, with limits of rates and queues out of the way. It uses
+ * Starts the service as `npm start` does (but without its compile cache, unless `env` sets it), with limits of rates and queues out of the way. It uses
  * MONGODB_URI if it is set in `env` or the environment, else an embedded database in a new folder.
- * `folder` is the checkout whose sources it runs; default: this one.
+ * `folder` is the checkout whose sources it runs; default: this one. `flags` are further ones of Node.
  */
 export async function startService(
   env: Readonly<Record<string, string>> = {},
   folder = join(import.meta.dirname, '..'),
+  flags: readonly string[] = [],
 ): Promise<BenchService> {
   const dataDir = await mkdtemp(join(tmpdir(), 'queued-crawler-bench-'));
-  const service = spawn(process.execPath, [...process.execArgv, ...START_FLAGS, 'src/main.ts'], {
-    cwd: folder,
-    env: {
-      ...process.env,
-      ...START_ENV,
-      PORT: '0',
-      DATA_DIR: dataDir,
-      NORMAL_TOKEN: TOKEN,
-      JAVASCRIPT_TOKEN,
-      NETWORK_ALLOW: '127.0.0.1',
-      PUSH_RATE_PER_SECOND: '0',
-      ACCOUNT_REQUESTS_PER_SECOND: '0',
-      CRAWLER_QUEUE_LIMIT: '10000000',
-      ACCOUNT_QUEUE_LIMIT: '10000000',
-      PROBE_INTERVAL_SECONDS: '0',
-      LOG_LEVEL: 'warn',
-      ...env,
+  const service = spawn(
+    process.execPath,
+    [...process.execArgv, ...START_FLAGS, ...flags, 'src/main.ts'],
+    {
+      cwd: folder,
+      env: {
+        ...process.env,
+        ...START_ENV,
+        PORT: '0',
+        DATA_DIR: dataDir,
+        NORMAL_TOKEN: TOKEN,
+        JAVASCRIPT_TOKEN,
+        NETWORK_ALLOW: '127.0.0.1',
+        PUSH_RATE_PER_SECOND: '0',
+        ACCOUNT_REQUESTS_PER_SECOND: '0',
+        CRAWLER_QUEUE_LIMIT: '10000000',
+        ACCOUNT_QUEUE_LIMIT: '10000000',
+        PROBE_INTERVAL_SECONDS: '0',
+        LOG_LEVEL: 'warn',
+        ...env,
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
     },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  );
   let output = '';
   service.stdout.on('data', (chunk: Buffer) => {
     output += chunk.toString();
@@ -145,7 +150,7 @@ export async function startBench(env: Readonly<Record<string, string>> = {}): Pr
  * Reads the seconds in user and kernel mode from a stat file of /proc, which has hundredths of a
  * second.
  */
-function readCpuSeconds(path: string): number {
+export function readCpuSeconds(path: string): number {
   const fields = readFileSync(path, 'utf8')
     .replace(/^.*\) /s, '')
     .split(' ');

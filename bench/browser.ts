@@ -16,8 +16,7 @@ import { readTree } from './process-tree.ts';
 
 const HELP = `Usage: npm run bench:browser [-- --quick] [--pages 200] [--rounds 3] [--write]
 
-Pages per second of a JavaScript crawler, from the queue to storage, and of Crawlee in the same run with the same Chromium, in turn: a small page and
-one that a framework renders, 1, 2, 4 and 8 at once; processor seconds for a page, of the whole machine without the site; and the memory of the
+Pages per second of a JavaScript crawler, from the queue to storage, and of Crawlee in the same run with the same Chromium, in turn. The pages are a small one and one that a framework renders, 1, 2, 4 and 8 at once. Also processor seconds for a page, of the whole machine without the site; and the memory of the
 service and its browser over 1,000 pages. The machine has to be idle.
 
   --quick   one round of 40 pages at two at once, and 200 pages for the memory, for a try

@@ -6,7 +6,7 @@ import { measureCommandFigures } from './command-figures.ts';
 
 const HELP = `Usage: npm run bench:commands [-- --quick] [--all]
 
-Commands to MongoDB for each URL, counted in the driver of a service process, on the server that MONGODB_URI names
+Commands to MongoDB for each URL, counted in the driver of a service process. It uses the server that MONGODB_URI names
 (a database of its own, dropped afterwards) or one that is started from MONGOD.
 
   --quick  fewer URLs, and 100 leased crawlers instead of 500

@@ -5,12 +5,11 @@ import { call, startService, TOKEN } from './bench-setup.ts';
 import { busyWarning, describeMachine, packageVersion } from './machine.ts';
 
 // Measures how long the console takes from an input to the paint that answers it, and to its first
-// paint, with many crawlers whose counters move, as Chromium itself times events.
+// paint, as Chromium itself times events. Many crawlers have counters that move.
 
 const HELP = `Usage: npm run bench:console [-- --crawlers 1000] [--rounds 10]
 
-Milliseconds from input to the next paint (Event Timing, in steps of 8; at most 16 counts as 16) of what people do
-in the list of crawlers, and to the first paint. The aims are 100 and 300. Ends with 1 when one is missed.
+Milliseconds from input to the next paint of what people do in the list of crawlers, and to the first paint. By Event Timing, in steps of 8; at most 16 counts as 16. The aims are 100 and 300. Ends with 1 when one is missed.
 `;
 const INTERACTION_MS = 100;
 const FIRST_PAINT_MS = 300;

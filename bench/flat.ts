@@ -28,6 +28,7 @@ function job(): Job {
     rid: createRid(now),
     crawlerId,
     accountId,
+    host: 'example.com',
     url: 'https://example.com/a/path/of/usual/length?and=query',
     method: 'GET',
     body: undefined,
@@ -76,6 +77,7 @@ async function claimAndFinish(store: Store, lease: Lease, count: number): Promis
         originalStatus: 200,
         contentType: 'text/html',
         body: new Uint8Array(200),
+        coding: 'gzip' as const,
         details: {},
       },
     }));

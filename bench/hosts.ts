@@ -7,12 +7,12 @@ import { call, startService, TOKEN } from './bench-setup.ts';
 import { writeMarkedSection } from './marked-section.ts';
 import { pages } from './page-text.ts';
 
-// Measures how hosts share a crawler of 20 slots: the pages a second of 300 quick hosts alone, after
-// a backlog of a slow host, of a dead one and of one that answers 429, and those of one host alone.
-// Then 1,000 quick hosts alone, with politeness, and after 100,000 URLs of one polite host, a dead
-// one and one that answers 429. Hosts are addresses of 127.0.0.0/8. `--against DIR` runs another
-// checkout in turn with this one, `--only NAME` one scenario, `--rounds N` repeats them, and `--write`
-// puts the medians into docs/benchmarks.md.
+// Measures how hosts share a crawler of 20 slots. It measures the pages a second of 300 quick hosts
+// alone, and those of one host alone. It measures them also after a backlog of a slow host, of a
+// dead one and of one that answers 429. Then 1,000 quick hosts alone, with politeness, and after
+// 100,000 URLs of one polite host, a dead one and one that answers 429. Hosts are addresses of
+// 127.0.0.0/8. `--against DIR` runs another checkout in turn with this one, `--only NAME` one
+// scenario, `--rounds N` repeats them, and `--write` puts the medians into docs/benchmarks.md.
 
 const QUICK_URLS = 3_000;
 const CONCURRENCY = 20;

@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
 // Measures the resident memory of the service with an empty queue and with 1,000,000 URLs, pushed
-// in batches of 1,000 with and without a `request_id`: the maximum during the pushes, the value
-// after the last one, and the value half a minute later.
+// in batches of 1,000 with and without a `request_id`. It reports the maximum during the pushes,
+// the value after the last one, and the value half a minute later.
 //
 // With the argument `flood`: the resident memory before, during and after 200 pages of 9.5 MB that are crawled at once
 // with a budget of 1 GiB.

@@ -3,9 +3,10 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pages } from './page-text.ts';
 
-// The peers of the service in benchmarks, in a process of their own: four sites to crawl, each of
-// which also acknowledges webhooks, and replies to other requests with the reply of a push. Sends
-// their ports to the parent process, then when paths below `/start` are asked for, and ends with it.
+// The peers of the service in benchmarks, in a process of their own. They are four sites to crawl;
+// each also acknowledges webhooks, and replies to other requests with the reply of a push. Sends
+// their ports to the parent process, then when paths below `/start` are asked for, and ends with
+// it.
 
 const RID = '{"rid":"0123456789abcdef01234567"}';
 

@@ -1,7 +1,8 @@
 import { call, report, requestsPerSecond, startBench, TOKEN } from './bench-setup.ts';
 
-// Measures pushes per second into a paused crawler over REST, one by one and in batches, and what a
-// plain node:http server with the same reply reaches with the same client in the same run.
+// Measures pushes per second into a paused crawler over REST, one by one and in batches. Also
+// measures what a plain node:http server with the same reply reaches with the same client in the
+// same run.
 
 const PUSHES = 20_000;
 const CONNECTIONS = 64;

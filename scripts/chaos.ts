@@ -13,8 +13,7 @@ import { temporaryFolder } from '../test/support/temporary-folder.ts';
 
 const HELP = `Usage: npm run chaos -- [--minutes 2] [--seed N] [--processes 4] [--store mongodb|embedded] [--slots 90] [--only stop,kill] [--busy 3] [--write] [--keep FOLDER]
 
-Runs service processes under load on a site and a webhook of its own, and kills, drains, stops and continues them at random, and their
-database too; then lets them end their work, and strikes the balance: every rid has one end, the counters add up, no crawler had more crawls
+Runs service processes under load on a site and a webhook of its own, and kills, drains, stops and continues them at random, and their database too. Then lets them end their work, and strikes the balance: every rid has one end, the counters add up, no crawler had more crawls
 at once than its limit. Exits with 1 when something is wrong.
 
   --minutes    how long they are disturbed (2); up to five minutes more until all work has ended

@@ -48,8 +48,8 @@ export function cliDocument(): string {
   Tokens on the command line are seen by every user of the machine: use the profile or the environment.
 - Results go to standard output, everything else to standard error. \`--json\` prints one JSON object a line, in the words of the REST API; a failure is
   \`{"error": {"message", "reason", "field"}}\` on standard error.
-- \`push\` reads its input as fast as the service takes it, waits when the rate or a queue is full, and after an interruption goes on with \`--run-id\`: what the service has
-  is not queued again. \`results --to\` goes on where it was.
+- \`push\` reads its input as fast as the service takes it, and waits when the rate or a queue is full. After an interruption it continues with \`--run-id\`: what the service has
+  is not queued again. \`results --to\` continues where it was.
 
 | exit code | meaning |
 |---|---|

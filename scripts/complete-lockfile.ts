@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-// Adds optional packages of other platforms to package-lock.json; run it after `npm install`. npm
-// omits them when the registry does not have them, as is often the case with mirrors, and `npm ci`
-// then rejects the file everywhere. The platform is taken from the name of a package, so that npm
-// can skip it.
+// Adds optional packages of other platforms to package-lock.json; run it after `npm install`. The
+// reason: npm omits them when the registry, such as a mirror, does not have them, and `npm ci` then
+// rejects the file everywhere. The platform is taken from the name of a package, so that npm can
+// skip it.
 
 interface LockEntry {
   version?: string;

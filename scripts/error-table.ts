@@ -27,7 +27,7 @@ export const errorTable: readonly ErrorReason[] = [
   {
     reason: 'invalid_token',
     as: ['unauthenticated'],
-    meaning: 'No account has this token; or the account was removed meanwhile.',
+    meaning: 'No account has this token, or the account was removed.',
   },
   {
     reason: 'admin_token_not_set',
@@ -230,7 +230,7 @@ export const errorTable: readonly ErrorReason[] = [
     reason: 'disk_almost_full',
     as: ['unavailable'],
     meaning:
-      'Less than `MIN_FREE_BYTES` is left on the disk of the service. What is queued stays queued, and everything goes on when there is room again.',
+      'Less than `MIN_FREE_BYTES` is left on the disk of the service. What is queued stays queued, and everything continues when there is room again.',
   },
   {
     reason: 'backup_running',
@@ -265,6 +265,11 @@ export const errorTable: readonly ErrorReason[] = [
     meaning: 'The request line and headers are longer than 64 KiB.',
   },
   {
+    reason: 'unsupported_http_version',
+    as: [505],
+    meaning: 'The request line names neither HTTP/1.1 nor HTTP/1.0.',
+  },
+  {
     reason: 'expectation_failed',
     as: [417],
     meaning: '`Expect` is something else than `100-continue`.',
@@ -293,7 +298,7 @@ export const errorFamilies: readonly ErrorReason[] = [
 ];
 
 /**
- * Reasons with which the service, or a command beside it, refuses to start. No client sees them.
+ * Reasons with which the service, or one of its commands, refuses to start. No client sees them.
  */
 export const startReasons: readonly string[] = [
   'already_copied',

@@ -34,8 +34,8 @@ export function errorsDocument(): string {
   const rows = errorTable.toSorted((a, b) => (a.reason < b.reason ? -1 : 1)).map(row);
   return `# Errors
 
-A refused call has a stable reason for programs and a text for people; the text may change. Over REST they are \`code\` and \`error\` of the JSON body, with \`field\`
-where a parameter is at fault and \`request_id\`, the \`x-request-id\` of the reply; over RPC \`reason\` of \`google.rpc.ErrorInfo\` (domain \`queuedcrawler\`), the status message and \`google.rpc.BadRequest\`, with the id in \`google.rpc.RequestInfo\`. An item of
+A refused call has a stable reason for programs and a text for people; the text may change. Over REST they are \`code\` and \`error\` of the JSON body, with \`field\` where a parameter is at fault
+and \`request_id\`, the \`x-request-id\` of the reply. Over RPC they are \`reason\` of \`google.rpc.ErrorInfo\` (domain \`queuedcrawler\`) and the status message, with \`google.rpc.BadRequest\` and the id in \`google.rpc.RequestInfo\`. An item of
 a batch or stream that is refused has the same reason in its \`error\`.
 
 429 and 503 (RESOURCE_EXHAUSTED, UNAVAILABLE) are worth another try after \`Retry-After\` (\`google.rpc.RetryInfo\`); nothing else is, unchanged. 409 is the HTTP status
@@ -51,7 +51,7 @@ Made of a name:
 |---|---|---|---|
 ${errorFamilies.map(row).join('\n')}
 
-Calls that end for a reason of the protocol carry none of these: over REST their \`code\` is the RPC code's name in lower case (\`deadline_exceeded\` with 504,
+Calls that end for a reason of the protocol carry none of these. Over REST their \`code\` is the RPC code's name in lower case (\`deadline_exceeded\` with 504,
 \`unavailable\` with 503 while the service stops).
 
 Why a crawl failed is no error of a call but part of its result: \`cb_status\` and \`failure\`, see [statuses](statuses.md).

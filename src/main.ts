@@ -3,6 +3,7 @@ import { ConfigError, describeConfig, readConfig } from './config/config.ts';
 import { VERSION } from './config/version.ts';
 import { createLogger } from './observability/create-logger.ts';
 import { printWelcome } from './welcome.ts';
+import { whenOrphaned } from './when-orphaned.ts';
 
 const HELP = `Usage: npm start [-- --help | --version]
 
@@ -103,20 +104,6 @@ main().catch((error: unknown) => {
   process.stderr.write(`queued-crawler cannot start: ${text}\n`);
   process.exit(1);
 });
-
-/**
- * Calls `then` when the parent process has ended. `npm start` runs the service under a shell that
- * does not forward signals; when npm dies, the service gets another parent.
- */
-function whenOrphaned(then: () => void): void {
-  const parent = process.ppid;
-  const timer = setInterval(() => {
-    if (process.ppid === parent) return;
-    clearInterval(timer);
-    then();
-  }, 500);
-  timer.unref();
-}
 
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

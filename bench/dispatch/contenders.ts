@@ -138,8 +138,14 @@ export function redisProgram(): string | undefined {
     });
 }
 
-/** BullMQ on a Redis of its own, which syncs its log to disk once a second. */
-export async function startBullmq(program: string): Promise<Contender> {
+/** A Redis of its own. */
+export interface BenchRedis extends AsyncDisposable {
+  readonly port: number;
+  readonly pid: number;
+}
+
+/** Starts Redis, which syncs its log to disk once a second. */
+export async function startRedis(program: string): Promise<BenchRedis> {
   const folder = await temporaryFolder();
   const port = await freePort();
   const options = {
@@ -166,7 +172,21 @@ export async function startBullmq(program: string): Promise<Contender> {
       if (/Ready to accept connections/.test(output)) resolve();
     });
   });
-  const worker = startWorkerProcess('bullmq-worker.ts', [String(port)]);
+  return {
+    port,
+    pid: redis.pid ?? 0,
+    async [Symbol.asyncDispose]() {
+      redis.kill('SIGTERM');
+      await exited;
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** BullMQ on a Redis of its own. */
+export async function startBullmq(program: string): Promise<Contender> {
+  const redis = await startRedis(program);
+  const worker = startWorkerProcess('bullmq-worker.ts', [String(redis.port)]);
   return {
     name: 'BullMQ on Redis',
     crawl: (crawl) =>
@@ -179,9 +199,7 @@ export async function startBullmq(program: string): Promise<Contender> {
       ),
     async [Symbol.asyncDispose]() {
       await worker[Symbol.asyncDispose]();
-      redis.kill('SIGTERM');
-      await exited;
-      await folder[Symbol.asyncDispose]();
+      await redis[Symbol.asyncDispose]();
     },
   };
 }

@@ -20,7 +20,7 @@ const HELP = `Usage: npm run bench [-- --quick] [--rounds 3] [--seconds 4] [--le
                         [--stores embedded,mongodb] [--write]
 
 Pages a second from queue to storage and to a webhook at concurrency 20, 50 and 200; processor time; commands to MongoDB; push and
-push-to-start latency; on the embedded store and on MongoDB (MONGODB_URI, or the server that MONGOD names), beside a bare loop of
+push-to-start latency. Measures the embedded store and MongoDB (MONGODB_URI, or the server that MONGOD names), compared with a bare loop of
 requests and BullMQ on Redis (redis-server from PATH). Site, receiver, load, service and peers have a process each; durability, address
 guard, leases and limits are on.
 

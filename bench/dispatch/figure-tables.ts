@@ -87,7 +87,7 @@ export function figureTables(figures: Figures): string {
     );
   }
   parts.push(
-    'Push of one URL, by 16 connections at once, and the time from a push to an idle crawler to the request at the site (on MongoDB pushed through another process):',
+    'Push of one URL, by 16 connections at once. Push to start: from a push to an idle crawler to the request at the site, on MongoDB pushed through another process.',
     table(
       ['', 'push, median', 'push, p99', 'push to start, median', 'push to start, p99'],
       [...figures.pushes].map(([contender, push]) => {

@@ -3,10 +3,10 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { pages } from '../page-text.ts';
 
 // The site and the receiver of webhooks of `npm run bench`, in a process of their own. They share the
-// processor with what is measured, so they take as little of it as they can: answers that are made
-// before, and nothing of HTTP but what the crawlers of the bench send: GETs without a body, and POSTs
-// of a known length. Sends its port to the parent process, then when paths below `/start` are asked for,
-// and ends with it.
+// processor with what is measured, so they take as little of it as they can. Answers are made
+// before. Of HTTP they know only what the crawlers of the bench send: GETs without a body, and
+// POSTs of a known length. Sends its port to the parent process, then when paths below `/start` are
+// asked for, and ends with it.
 
 const head = (length: number): string =>
   `HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: ${length}\r\n\r\n`;

@@ -3,7 +3,6 @@ import TinyQueue from 'tinyqueue';
 import { createHostLanes } from '../../src/dispatcher/host-lanes.ts';
 import { createJobBoard } from '../../src/dispatcher/job-board.ts';
 import { createReadAhead } from '../../src/dispatcher/read-ahead.ts';
-import { hostOf } from '../../src/domain/target-url.ts';
 import { createFairPool } from '../../src/fairness/fair-pool.ts';
 import { writeMarkedSection } from '../marked-section.ts';
 import { createSimulatedQueue, hostNumber } from './simulated-queue.ts';
@@ -18,7 +17,7 @@ const HELP = `Usage: node bench/scale/simulate-hosts.ts [--urls N] [--hosts N] [
 
 /** The most URLs of a host to the fewest: the n-th host has a part of 1 / n to the power of this. */
 const SKEW = 0.8;
-/** Of a thousand hosts so many never answer, and so many take long. */
+/** Numbers of a thousand hosts that never answer, and that take long. */
 const DEAD = 30;
 const SLOW = 10;
 const PAGE_MS = { quick: 100, spread: 400, slow: 10_000, dead: 30_000 };
@@ -85,7 +84,7 @@ function simulate(counts: Int32Array, concurrency: number, { politeness }: Case)
   const lanes = createHostLanes();
   lanes.keep(crawler);
   let nowMs = 0;
-  const numberOf = ({ url }: { url: string }): number => hostNumber(hostOf(url));
+  const numberOf = ({ host }: { host: string }): number => hostNumber(host);
   const board = createJobBoard(1, {
     add(job) {
       queue.hold(numberOf(job), 1);
@@ -124,7 +123,7 @@ function simulate(counts: Int32Array, concurrency: number, { politeness }: Case)
       if (job === undefined) return;
       const host = numberOf(job);
       board.start({ rid: job.rid, attempt: 1, startedAt: new Date(nowMs) }, new AbortController());
-      lanes.started(job, nowMs);
+      if (lanes.started(job, nowMs)) lanes.sent(job.rid, nowMs);
       ahead.started(job);
       queue.hold(host, 1);
       ends.push({ atMs: nowMs + pageMs(host), rid: job.rid, host });

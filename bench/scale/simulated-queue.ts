@@ -30,7 +30,7 @@ export function hostNumber(name: string): number {
   return Number(name.slice(1, 9));
 }
 
-/** Makes a queue with so many URLs of each host. */
+/** Makes a queue with the given number of URLs of each host. */
 export function createSimulatedQueue(counts: Int32Array): SimulatedQueue {
   const waiting = counts.slice();
   const held = new Int32Array(counts.length);
@@ -129,6 +129,7 @@ function jobOf(host: number, number: number): DueJob {
     crawlerId: 'simulated',
     accountId: 'simulated',
     url: `http://${hostName(host)}/`,
+    host: hostName(host),
     method: 'GET',
     body: undefined,
     contentType: undefined,

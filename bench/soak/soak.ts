@@ -14,7 +14,7 @@ import { type Series, trendOf } from './trend.ts';
 
 const HELP = `Usage: npm run soak -- [--minutes 10] [--store embedded|mongodb] [--rate N] [--write]
 
-Measures how many pages a second the service crawls, into storage and to a webhook together; then pushes half as many for the given time,
+Measures how many pages a second the service crawls, into storage and to a webhook together. Then pushes half as many for the given time,
 and samples its memory, file descriptors and event-loop lag every second. Exits with 1 when one of them grows, a page fails, or the
 queue grows. A run of less than five minutes is a trial: caches still fill.
 
@@ -140,7 +140,8 @@ async function main(): Promise<void> {
     return `| ${each.name} | ${cells.join(' | ')} |`;
   });
   const section = [
-    `Half load on ${values.store}: ${rate} URLs a second for ${minutes} minutes, of ${Math.round(most)} that it takes. ${describeMachine(database === undefined ? {} : { 'MongoDB server': database.version })}`,
+    `Half load on ${values.store}: ${rate} URLs a second for ${minutes} minutes, of ${Math.round(most)} that it takes.`,
+    describeMachine(database === undefined ? {} : { 'MongoDB server': database.version }),
     ...(warning === undefined ? [] : [warning]),
     `| | median | growth after the warm-up | counts as flat up to |\n|---|---|---|---|\n${rows.join('\n')}`,
     ...faults.map((fault) => `**Not flat**: ${fault}.`),

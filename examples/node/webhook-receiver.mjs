@@ -38,6 +38,6 @@ async function receive(request, response) {
 }
 
 createServer((request, response) => {
-  // A request that breaks off must not end the receiver.
+  // A request that is cut short must not end the receiver.
   receive(request, response).catch(() => response.destroy());
 }).listen(Number(process.env.PORT ?? 3_000));

@@ -20,7 +20,7 @@ export function adapterOperations(crawl: DescMethod, schemas: Schemas): PlacedOp
         '`autoparse` unless `scraper` is given. Clients of the reference service call it.',
       parameters: withUrl(true),
       reply: {
-        description: 'The data, or the page as text when there is none.',
+        description: 'The data, or the page as text without data.',
         headers: factHeaders(countedFacts),
         content: json(envelope(countedFacts)),
       },

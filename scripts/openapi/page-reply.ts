@@ -21,7 +21,7 @@ const facts: Readonly<Record<string, Schema>> = {
   failure: { ...text, description: 'Why the crawl failed; absent with `cb_status` 200.' },
 };
 
-/** What is told of a stored page beside it. */
+/** What a reply tells of a stored page in addition to it. */
 export const storedFacts = {
   ...facts,
   stored_at: { ...text, format: 'date-time', description: 'When it was stored.' },
@@ -37,7 +37,7 @@ export const crawledFacts = {
   },
 };
 
-/** What the paths of other products of the reference service tell beside that. */
+/** What the paths of other products of the reference service tell in addition. */
 export const countedFacts = {
   ...facts,
   remaining_requests: { ...integer, description: 'Always plenty: nothing is counted down.' },

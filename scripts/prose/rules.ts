@@ -24,13 +24,15 @@ const PLAINER: readonly (readonly [pattern: RegExp, instead: string])[] = [
   [/\bmeanwhile\b/i, '"during that time", or nothing'],
   [/\bdear\b/i, '"expensive"'],
   [/\b(?:broke|breaks|broken) off\b/i, '"failed unexpectedly" or "was aborted"'],
-  [/\bdatabase is away\b/i, '"database is unavailable"'],
+  [/\b(?:is|are|was|were|be) away\b/i, '"is unavailable" or "does not answer"'],
+  [/\b(?:may|can) so\b/i, '"thus", or nothing'],
 ];
 
 const sentences = new Intl.Segmenter('en', { granularity: 'sentence' });
 
 /** Returns what is wrong with a passage. */
-export function complaintsOf({ line, text }: Passage): Complaint[] {
+export function complaintsOf({ line, text: wrapped }: Passage): Complaint[] {
+  const text = wrapped.replaceAll(/\s+/g, ' ');
   const plain = PLAINER.flatMap(([pattern, instead]) => {
     const found = pattern.exec(text);
     return found === null ? [] : [{ line, message: `"${found[0]}": say ${instead}` }];

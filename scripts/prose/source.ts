@@ -2,22 +2,49 @@ import { type Comment, type Node, parseSync, Visitor } from 'oxc-parser';
 import { markdownPassages } from './markdown.ts';
 import type { Passage } from './rules.ts';
 
+/** Markup, JavaScript, style sheets and SQL. */
+const PROGRAM = /<\w|[{}]|^\s*(?:CREATE|ALTER|SELECT|INSERT|UPDATE|DELETE|WITH|PRAGMA)\b/;
+
 const TESTS: ReadonlySet<string> = new Set(['test', 'it', 'describe']);
 
-/** The comments and the titles of tests of a TypeScript or JavaScript file. */
+/**
+ * The comments, the titles of tests, and the texts for people of a TypeScript or JavaScript file:
+ * help, log lines, messages, texts of the console.
+ */
 export function sourcePassages(name: string, source: string): Passage[] {
   const lineOf = lineFinder(source);
   const { comments, program } = parseSync(name, source);
-  const titles: Passage[] = [];
+  const texts: Passage[] = [];
+  const titles = new Set<number>();
+  const code = new Set<number>();
+  const add = (start: number, text: string): void => {
+    const line = lineOf(start);
+    if (titles.has(start)) texts.push({ line, text });
+    else if (!code.has(start))
+      // A line that is indented, as in usages, begins a text of its own.
+      for (const part of text.split(/\n(?=\s)/).filter(isForPeople))
+        texts.push(...markdownPassages(part).map((passage) => ({ ...passage, line })));
+  };
   new Visitor({
     CallExpression({ callee, arguments: [title] }) {
-      if (title?.type !== 'Literal' || typeof title.value !== 'string') return;
-      if (TESTS.has(rootName(callee)))
-        titles.push({ line: lineOf(title.start), text: title.value });
+      if (title?.type === 'Literal' && TESTS.has(rootName(callee))) titles.add(title.start);
+    },
+    MemberExpression({ object, property }) {
+      // A list of words.
+      if (property.type === 'Identifier' && property.name === 'split') code.add(object.start);
+    },
+    Literal({ value, start }) {
+      if (typeof value === 'string') add(start, value);
+    },
+    TemplateLiteral({ quasis, start }) {
+      add(start, quasis.map(({ value }) => value.cooked ?? '').join('Code'));
+    },
+    JSXText({ value, start }) {
+      add(start, value);
     },
   }).visit(program);
   const blocks = groupLines(comments, source);
-  return [...blocks.flatMap(({ start, text }) => markdownPassages(text, lineOf(start))), ...titles];
+  return [...blocks.flatMap(({ start, text }) => markdownPassages(text, lineOf(start))), ...texts];
 }
 
 /** The comments of a proto file or a style sheet. */
@@ -36,6 +63,14 @@ export function lineCommentPassages(source: string): Passage[] {
   });
   end();
   return passages;
+}
+
+/** Tells texts from names, markup and programs. */
+function isForPeople(text: string): boolean {
+  const words = text.trim().split(/\s+/);
+  const plain = words.filter((word) => /^["'(]?\p{L}[\p{L}'-]+["')]?[,.;:?]?$/u.test(word));
+  if (words.length > 20 && !/[.,:;]/.test(text)) return false;
+  return words.length >= 3 && plain.length > words.length / 2 && !PROGRAM.test(text);
 }
 
 /** `test` of `test.each(rows)(title, ...)`. */

@@ -57,7 +57,7 @@ export function createHealthMethods(deps: HealthDeps): Method[] {
   });
 }
 
-/** Polls with one timer for all watchers, and without one while there are none. */
+/** Polls with one timer for all watchers, and without one while nobody watches. */
 function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps) {
   let watchers = 0;
   let timer: NodeJS.Timeout | undefined;

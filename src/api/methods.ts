@@ -84,7 +84,9 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     }),
     ...storageHandlers({
       authenticator,
+      tokenWatch: service.tokenWatch,
       storage: service.storage,
+      markdownPages: service.markdownPages,
       resultStreams: service.resultStreams,
       quotas: service.quotas,
       slots,
@@ -106,6 +108,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     ...hostHandlers({ authenticator, hostReads: service.hostReads, hosts: service.hosts }),
     ...watchHandlers({
       authenticator,
+      tokenWatch: service.tokenWatch,
       watches: service.watches,
       quotas: service.quotas,
       clock,

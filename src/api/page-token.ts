@@ -48,7 +48,7 @@ export function toListingPart(request: PageRequest): { limit: number; cursor?: s
   return { limit, ...(after === '' ? {} : { cursor: after }) };
 }
 
-/** The token of the next part; empty when there is none. */
+/** The token of the next part; empty after the last one. */
 export function toPageToken(cursor: string | undefined): string {
   return Buffer.from(cursor ?? '').toString('base64url');
 }

@@ -27,7 +27,7 @@ export class MessageFault extends Error {
 
 /**
  * Checks protobuf bytes before they are decoded. Throws a {@link MessageFault} for malformed bytes,
- * for deep nesting, and for more than `maxFields` fields at all levels together: a decoder
+ * for deep nesting, and for more than `maxFields` fields at all levels together. A decoder
  * allocates hundreds of bytes for a field of two bytes.
  */
 export function scanBinary(desc: DescMessage, bytes: Uint8Array, maxFields: number): void {

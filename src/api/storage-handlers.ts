@@ -2,6 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   ScrollOrder,
+  StorageFormat,
   StorageService,
   type StoredResultSchema,
   type StreamResultsRequest,
@@ -15,9 +16,12 @@ import type { FairPool } from '../fairness/fair-pool.ts';
 import { ROOM_WAIT_MS } from '../http/room.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
+import type { TokenWatch } from '../service/accounts/token-watch.ts';
+import type { MarkdownPages } from '../service/reads/markdown-pages.ts';
 import type { ResultChunk, ResultStreams } from '../service/reads/result-streams.ts';
 import type { Storage } from '../service/reads/storage.ts';
 import { authenticateCall } from './authenticate-call.ts';
+import { gzipBody } from './gzip-body.ts';
 import { type Call, type Method, toMethods } from './method.ts';
 
 /** How often a page is in memory: as read, in its message, encoded, and in its envelope. */
@@ -36,14 +40,17 @@ async function makeRoom(call: Call, bytes: number): Promise<void> {
 /** The methods of the storage service. */
 export function storageHandlers(deps: {
   readonly authenticator: Authenticator;
+  readonly tokenWatch: TokenWatch;
   readonly storage: Storage;
+  readonly markdownPages: MarkdownPages;
   readonly resultStreams: ResultStreams;
   readonly quotas: Pick<Quotas, 'takeRequest'>;
   /** Slots for the calls of all accounts. */
   readonly slots: FairPool;
   readonly logger: Logger;
 }): Method[] {
-  const { authenticator, storage, resultStreams, quotas, slots, logger } = deps;
+  const { authenticator, tokenWatch, storage, markdownPages, resultStreams, quotas, slots } = deps;
+  const { logger } = deps;
 
   /** Reads a chunk of a stream as a call of its own would be: in a slot, with a token that works. */
   async function readChunk(request: StreamResultsRequest, call: Call, chunk: ResultChunk) {
@@ -97,16 +104,19 @@ export function storageHandlers(deps: {
   async function* streamResults(request: StreamResultsRequest, call: Call) {
     const owner = await authenticateCall(authenticator, request, call);
     quotas.takeRequest(owner.account);
-    for await (const chunk of resultStreams.open(owner, request, call.signal)) {
+    using watched = tokenWatch.watch(call.caller?.token ?? '', owner);
+    const signal = AbortSignal.any([call.signal, watched.signal]);
+    for await (const chunk of resultStreams.open(owner, request, signal)) {
       const results = await readChunk(request, call, chunk);
       for (const { rid, resumeToken } of chunk.results) {
         const result = results.get(rid);
         results.delete(rid);
-        if (result !== undefined) yield { result: resultMessage(result), resumeToken };
+        if (result !== undefined) yield { result: await resultMessage(result, call), resumeToken };
       }
       if (chunk.results.length === 0) yield { resumeToken: chunk.resumeToken };
       call.room.giveBack();
     }
+    watched.signal.throwIfAborted();
   }
 
   return toMethods(StorageService, {
@@ -114,7 +124,13 @@ export function storageHandlers(deps: {
       const owner = await authenticateCall(authenticator, request, call);
       const bytes = request.rid === '' ? 0 : await storage.pageBytes(owner, request.rid);
       await makeRoom(call, bytes);
-      return { result: resultMessage(await storage.get(owner, request.rid, request.url)) };
+      const result = await storage.get(owner, request.rid, request.url);
+      if (request.format !== StorageFormat.MD) return { result: await resultMessage(result, call) };
+      const packed = await toGzip(result, call);
+      const needed = markdownPages.bytes(packed);
+      if (needed > 0) await call.room.take(needed * 2);
+      const markdown = await markdownPages.convert(owner, packed, call.signal);
+      return { result: await resultMessage(markdown, call) };
     },
     async bulkGetResults(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
@@ -122,12 +138,16 @@ export function storageHandlers(deps: {
       const selection = await storage.select(owner, request.rids, { holds: autoDelete });
       const { rids, bytes, deferred } = selection;
       const held = autoDelete ? rids : [];
-      const results = await readMany(owner, rids, bytes, call).catch((error: unknown) => {
+      try {
+        const results = await readMany(owner, rids, bytes, call);
+        const messages: Awaited<ReturnType<typeof resultMessage>>[] = [];
+        for (const result of results) messages.push(await resultMessage(result, call));
+        if (held.length > 0) endHold(owner, held, call);
+        return { results: messages, deferredRids: [...deferred] };
+      } catch (error) {
         void release(owner, held);
         throw error;
-      });
-      if (held.length > 0) endHold(owner, held, call);
-      return { results: results.map(resultMessage), deferredRids: [...deferred] };
+      }
     },
     async deleteResult(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
@@ -170,7 +190,20 @@ export function storageHandlers(deps: {
   });
 }
 
-function resultMessage(result: StoredResult): MessageInitShape<typeof StoredResultSchema> {
+/** The result with its page in gzip, which every client reads. The call takes the memory that this needs in addition. */
+async function toGzip(result: StoredResult, call: Call): Promise<StoredResult> {
+  const body = await gzipBody({ coding: result.coding, bytes: result.body });
+  const more = body.byteLength - result.body.byteLength;
+  if (more > 0) await call.room.take(more * COPIES);
+  return { ...result, coding: 'gzip', body };
+}
+
+/** The message of a result, whose page is gzip. */
+async function resultMessage(
+  result: StoredResult,
+  call: Call,
+): Promise<MessageInitShape<typeof StoredResultSchema>> {
+  const { body } = await toGzip(result, call);
   return {
     rid: result.rid,
     url: result.url,
@@ -179,7 +212,7 @@ function resultMessage(result: StoredResult): MessageInitShape<typeof StoredResu
     pcStatus: result.cbStatus,
     originalStatus: result.originalStatus,
     storedAt: timestampFromDate(result.storedAt),
-    body: Uint8Array.from(result.body),
+    body: body === result.body ? Uint8Array.from(body) : body,
     contentType: result.contentType,
     ...result.details,
   };

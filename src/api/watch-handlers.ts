@@ -5,47 +5,42 @@ import { toWall, type WallClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
+import type { TokenWatch } from '../service/accounts/token-watch.ts';
 import type { Watches } from '../service/watches/watches.ts';
+import { authenticateCall } from './authenticate-call.ts';
 import { toCrawlerMessage } from './crawler-messages.ts';
 import { toAccountActivityMessage } from './listing-messages.ts';
 import { type Call, type Method, toMethods } from './method.ts';
 
-/** How often the token of a stream is checked again, at a message. */
-const RECHECK_MS = 10_000;
-
 /** The methods of the watch service. Opening a stream counts as a call of the account. */
 export function watchHandlers(deps: {
   readonly authenticator: Authenticator;
+  readonly tokenWatch: TokenWatch;
   readonly watches: Watches;
   readonly quotas: Pick<Quotas, 'takeRequest'>;
   readonly clock: WallClock;
 }): Method[] {
-  const { authenticator, watches, quotas, clock } = deps;
+  const { authenticator, tokenWatch, watches, quotas, clock } = deps;
 
-  /** Opens a stream, and ends it soon after its token has been replaced. */
+  /** Opens a stream, and ends it soon after its token has stopped being right. */
   async function* checked<News>(
     request: { readonly token: string },
     call: Call,
-    open: (owner: TokenOwner) => AsyncIterable<News>,
+    open: (owner: TokenOwner, signal: AbortSignal) => AsyncIterable<News>,
   ): AsyncGenerator<{ readonly news: News; readonly owner: TokenOwner }, void, undefined> {
-    const token = request.token === '' ? call.bearer : request.token;
-    let owner = await authenticator.authenticate(token, call.remote);
-    call.caller = { token: token ?? '', owner };
+    const owner = await authenticateCall(authenticator, request, call);
     quotas.takeRequest(owner.account);
-    let checkedAt = performance.now();
-    for await (const news of open(owner)) {
-      if (performance.now() - checkedAt >= RECHECK_MS) {
-        owner = await authenticator.authenticate(token, call.remote);
-        checkedAt = performance.now();
-      }
-      yield { news, owner };
+    using watched = tokenWatch.watch(call.caller?.token ?? '', owner);
+    for await (const news of open(owner, AbortSignal.any([call.signal, watched.signal]))) {
+      yield { news, owner: watched.owner };
     }
   }
 
   return toMethods(WatchService, {
     async *watchCrawlers(request, call) {
       const { nameContains } = request;
-      const open = (owner: TokenOwner) => watches.crawlers(owner, nameContains, call.signal);
+      const open = (owner: TokenOwner, signal: AbortSignal) =>
+        watches.crawlers(owner, nameContains, signal);
       for await (const { news } of checked(request, call, open)) {
         const now = news.observedAt;
         yield {
@@ -60,7 +55,8 @@ export function watchHandlers(deps: {
     },
 
     async *watchCrawler(request, call) {
-      const open = (owner: TokenOwner) => watches.crawler(owner, request.name, call.signal);
+      const open = (owner: TokenOwner, signal: AbortSignal) =>
+        watches.crawler(owner, request.name, signal);
       for await (const { news } of checked(request, call, open)) {
         const { crawler: row, observedAt: now } = news;
         yield {
@@ -74,7 +70,7 @@ export function watchHandlers(deps: {
     },
 
     async *watchActivity(request, call) {
-      const open = (owner: TokenOwner) => watches.activity(owner, call.signal);
+      const open = (owner: TokenOwner, signal: AbortSignal) => watches.activity(owner, signal);
       for await (const { news, owner } of checked(request, call, open)) {
         const { activity, observedAt } = news;
         yield {

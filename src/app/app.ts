@@ -29,7 +29,7 @@ import { wireEdge } from './wire-edge.ts';
 import { wireOperator } from './wire-operator.ts';
 import { wireService } from './wire-service.ts';
 
-/** What an app is made of beside its configuration. */
+/** What an app is made of in addition to its configuration. */
 export interface AppDeps {
   readonly config: Config;
   readonly logger: AdjustableLogger;
@@ -37,7 +37,7 @@ export interface AppDeps {
   readonly clock?: ServiceClock;
   /** Changes some of the service's own times, for tests. */
   readonly timing?: Partial<AppTiming>;
-  /** Called when the app cannot go on, because its database is lost for good. */
+  /** Called when the app cannot continue, because its database is lost for good. */
   readonly onFatal?: (error: Error) => void;
 }
 
@@ -118,6 +118,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     draining.push(service.dispatcher.help());
   }
   draining.push(() => edge.close(closeMs));
+  await service.authenticator.learn();
   const { port, url } = await listen(edge, context);
   backups?.start();
   // After everything that can fail, because the tokens are shown once.

@@ -7,7 +7,7 @@ import type { AnyRequest } from '../http/node-http.ts';
 import { GatewayError } from '../rest/gateway-error.ts';
 import { jsonReply, type Reply } from '../rest/reply.ts';
 
-/** At most so often is a line of progress sent. */
+/** Shortest interval between two lines of progress. */
 const PROGRESS_MS = 500;
 
 /**

@@ -4,6 +4,7 @@ import { exposureWarning } from '../config/exposure.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
 import type { CheckedBrowser } from '../engine/browser/check-browser.ts';
 import { missingLibraryAdvice } from '../engine/browser/chromium-libraries.ts';
+import { NO_CHROMIUM_ADVICE } from '../engine/browser/chromium-package.ts';
 import { checkMail } from '../mail/check-mail.ts';
 import type { SetupCheck, SetupFinding } from '../service/operator/setup.ts';
 import type { Store } from '../store/store.ts';
@@ -128,7 +129,7 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
       if (!(await isThere())) {
         return missing(
           'There is no Chromium that can be run.',
-          'Crawls of the JavaScript token wait until there is one: install Chromium, or set CHROMIUM_PATH.',
+          `Crawls of the JavaScript token wait until there is one. ${NO_CHROMIUM_ADVICE}`,
         );
       }
       const advice =
@@ -215,7 +216,7 @@ function monitoringCheck(
       if (probeIntervalSeconds === 0) {
         return missing(
           'Callback URLs are not probed.',
-          'Crawlers go on while their callback URL is down: set PROBE_INTERVAL_SECONDS.',
+          'Crawlers continue while their callback URL is down: set PROBE_INTERVAL_SECONDS.',
         );
       }
       const late = await lateBy(LATE_INTERVALS * probeIntervalSeconds * 1_000);

@@ -17,6 +17,7 @@ import { createConnectMount } from '../rpc/connect-mount.ts';
 import type { Service } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
+import { createMcpEndpoint } from './mcp-endpoint.ts';
 import { createOperations } from './operations.ts';
 import { pushLimits } from './wire-service.ts';
 
@@ -63,8 +64,17 @@ export function wireEdge(
   };
   const adapters = isWorker ? [] : [compatAdapters, screenshotAdapters(store.screenshots, clock)];
   const tls = readTls(config);
+  const rpc = createConnectMount({ ...shared, writeMaxBytes: WRITE_MAX_BYTES, logger });
+  const mcp = createMcpEndpoint({
+    mcp: isWorker ? 'off' : config.mcp,
+    authenticator: service.authenticator,
+    rpc,
+    pools: pools.rooms,
+    logger,
+  });
   return createEdge({
-    rpc: createConnectMount({ ...shared, writeMaxBytes: WRITE_MAX_BYTES, logger }),
+    rpc,
+    ...(mcp === undefined ? {} : { mcp }),
     rest: createGateway({
       ...shared,
       adapters,
@@ -74,6 +84,7 @@ export function wireEdge(
     ...(isWorker ? {} : { console: createConsoleSite(VERSION) }),
     ...createOperations(context, service.authenticator, backups),
     ...(tls === undefined ? {} : { tls }),
+    knowsToken: (token) => service.authenticator.knows(token),
     trustedProxies: config.trustedProxies,
     logger,
     logged: config.logRequests,
@@ -82,9 +93,15 @@ export function wireEdge(
   });
 }
 
-function readTls(config: Pick<Config, 'tlsCertFile' | 'tlsKeyFile'>): EdgeTls | undefined {
+function readTls(
+  config: Pick<Config, 'tlsCertFile' | 'tlsKeyFile' | 'tlsPreferred'>,
+): EdgeTls | undefined {
   if (config.tlsCertFile === '') return undefined;
-  return { cert: readFileSync(config.tlsCertFile), key: readFileSync(config.tlsKeyFile) };
+  return {
+    cert: readFileSync(config.tlsCertFile),
+    key: readFileSync(config.tlsKeyFile),
+    preferred: config.tlsPreferred,
+  };
 }
 
 /** Calls that arrive while an answer is awaited get the same answer. */

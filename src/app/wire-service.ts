@@ -74,6 +74,7 @@ function serviceSettings(
       replaysPerHour: config.accountReplaysPerHour,
     },
     pushRatePerSecond: config.pushRatePerSecond,
+    maxBodyBytes: config.maxBodyBytes,
     inlineConcurrency: config.inlineConcurrency,
     browserPages: config.browserPages,
     uncallable: (callbackUrl) => uncallableReason(callbackUrl, guard),

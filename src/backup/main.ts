@@ -10,9 +10,9 @@ const HELP = `Backs up and restores the embedded database.
   npm run backup -- FILE --data-dir ./data
   npm run restore -- FILE [--data-dir ./data] [--replace]
 
-backup    With --url the running service makes it, and it is fetched into FILE; calls go on.
+backup    With --url the running service makes it, and it is fetched into FILE; calls continue.
           With --data-dir the service must be stopped.
-restore   Puts FILE into DATA_DIR. The service must be stopped. --replace keeps what is there beside it.
+restore   Puts FILE into DATA_DIR. The service must be stopped. --replace keeps what is there next to it.
 
 Every backup is checked as a whole when it is made, and before it is restored. The environment may
 name DATA_DIR and ADMIN_TOKEN instead.

@@ -30,7 +30,7 @@ export async function restoreBackup(options: {
     throw new DomainError(
       'failed_precondition',
       'data_dir_not_empty',
-      `There is a database in ${dataDir}. Choose an empty folder, or --replace it; it is kept beside the restored one.`,
+      `There is a database in ${dataDir}. Choose an empty folder, or --replace it; it is kept next to the restored one.`,
     );
   }
   const part = `${path}.restore`;

@@ -32,7 +32,10 @@ export interface Session extends Disposable {
 /** Makes a command, with its options, its help and its examples. */
 export type CommandFactory = (context: CommandContext) => Command;
 
-/** Calls in all while the service is away: a person waits a second, a long run about a minute. */
+/**
+ * Calls in all while the service does not answer: a person waits a second, a long run about a
+ * minute.
+ */
 const ATTEMPTS = { person: 3, run: 10 } as const;
 
 /**

@@ -1,6 +1,6 @@
 /**
  * The scripts of the shells. They ask the program itself for what fits, so that they stay the same
- * when commands change: `complete -- WORDS...` prints a candidate a line; the last word is the one
+ * when commands change. `complete -- WORDS...` prints a candidate a line; the last word is the one
  * that is being written.
  */
 export const completionScripts = {

@@ -7,8 +7,8 @@ import {
 } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
 import { type Timestamp, TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { enumWord } from '../client/message-json.ts';
 import { usageError } from './cli-error.ts';
-import { enumWord } from './message-json.ts';
 
 /** What the fields of a message are to the user. */
 const WHAT: Readonly<Record<string, string>> = {

@@ -3,8 +3,8 @@ import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StoredResultSchema } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import type { CrawledPage } from '../client/client.ts';
+import { toPlain } from '../client/message-json.ts';
 import { usageError } from './cli-error.ts';
-import { toPlain } from './message-json.ts';
 
 /** A page in JSON: as text, or in base64 when it is not UTF-8. */
 export function bodyJson(body: Uint8Array): Record<string, string> {
@@ -49,8 +49,8 @@ const EXTENSIONS: readonly (readonly [type: RegExp, extension: string])[] = [
 const RID = /^[\da-z]{1,64}$/i;
 
 /**
- * Opens a folder, and makes it if there is none. `stream` names the stream whose token is kept. Its
- * methods throw a CliError for an invalid rid.
+ * Opens a folder, and creates it if it does not exist. `stream` names the stream whose token is
+ * kept. Its methods throw a CliError for an invalid rid.
  */
 export async function openPageFolder(path: string, stream: string): Promise<PageFolder> {
   await mkdir(path, { recursive: true });

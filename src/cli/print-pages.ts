@@ -1,5 +1,5 @@
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
-import { plainText, toPlain } from './message-json.ts';
+import { plainText, toPlain } from '../client/message-json.ts';
 import { type Output, printable } from './output.ts';
 
 /** The service's longest page of a listing. */

@@ -9,10 +9,13 @@ import { createCrawlerCommand } from './commands/crawler.ts';
 import { createDeliveriesCommand } from './commands/deliveries.ts';
 import { createDoctorCommand } from './commands/doctor.ts';
 import { createFindCommand } from './commands/find.ts';
+import { createHealthCommand } from './commands/health.ts';
 import { createHostsCommand } from './commands/hosts.ts';
 import { createInitCommand } from './commands/init.ts';
 import { createJobsCommand } from './commands/jobs.ts';
 import { createListenCommand } from './commands/listen.ts';
+import { createMcpCommand } from './commands/mcp.ts';
+import { createMigrateCommand } from './commands/migrate.ts';
 import { createPushCommand } from './commands/push.ts';
 import { createRestoreCommand } from './commands/restore.ts';
 import { createResultsCommand } from './commands/results.ts';
@@ -35,9 +38,12 @@ const commands: readonly CommandFactory[] = [
   createStatsCommand,
   createAccountCommand,
   createDoctorCommand,
+  createHealthCommand,
   createListenCommand,
+  createMcpCommand,
   createBackupCommand,
   createRestoreCommand,
+  createMigrateCommand,
   createCompletionCommand,
 ];
 

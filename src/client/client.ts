@@ -1,3 +1,4 @@
+import type { Transport } from '@connectrpc/connect';
 import { openConnection } from './connection.ts';
 import type { CrawledPage } from './crawled-page.ts';
 import { type EveryResultOptions, everyResult, type StreamedPage } from './every-result.ts';
@@ -65,16 +66,21 @@ export interface CrawlerClient extends ServiceClients, AsyncDisposable {
 /** Makes a client. It connects with its first call, and has to be closed. */
 export function createCrawlerClient(options: CrawlerClientOptions): CrawlerClient {
   const connection = openConnection(options);
-  const services = createServiceClients(connection.transport);
+  return createClientOver(connection.transport, () => connection.close());
+}
+
+/** Makes a client over a transport that knows the token; closing it calls `close`. */
+export function createClientOver(transport: Transport, close: () => void): CrawlerClient {
+  const services = createServiceClients(transport);
   const { pushes, storage } = services;
   return {
     ...services,
     push: (crawler, urls, pushOptions) => pushUrls(pushes, crawler, urls, pushOptions),
     results: (rids, resultOptions) => waitForResults(storage, rids, resultOptions),
     everyResult: (resultOptions) => everyResult(storage, resultOptions),
-    close: () => connection.close(),
+    close,
     async [Symbol.asyncDispose]() {
-      connection.close();
+      close();
     },
   };
 }

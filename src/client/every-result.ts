@@ -22,7 +22,7 @@ export interface EveryResultOptions {
    * Default false.
    */
   readonly acknowledge?: boolean;
-  /** How long the service may be away, in milliseconds. Default 10 minutes. */
+  /** How long the service may be unreachable, in milliseconds. Default 10 minutes. */
   readonly patienceMs?: number;
   /** Ends the loop: it throws. */
   readonly signal?: AbortSignal;

@@ -29,8 +29,9 @@ export const notRepeated = () => createContextValues().set(isSingleKey, true);
 
 /**
  * Repeats unary calls: what the service refused for now with RetryInfo, since such a call has
- * changed nothing; and when the connection or the service was lost, calls that did not get there, and
- * those that may be repeated (reads, batches with a `request_id`). Streams are not repeated.
+ * changed nothing. When the connection or the service was lost, it also repeats calls that did not
+ * get there, and those that may be repeated (reads, batches with a `request_id`). Streams are not
+ * repeated.
  */
 export function createRetries(options: RetryOptions = {}): Interceptor {
   const { attempts = 5, firstDelayMs = 200, maxDelayMs = 10_000 } = options;

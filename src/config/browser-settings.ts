@@ -50,6 +50,6 @@ export const browserSettings = {
     fallback: '',
     parse: browserPages,
     meaning:
-      'Most browser pages at once, in each process, beside a quarter of it for accounts that have none; two for each core, but one for each 500 MB of memory (1 to 16) when not set.',
+      'Maximum of open browser pages in each process, plus a quarter for accounts without an open page. Default: two for each core, at most one for each 500 MB of memory, 1 to 16.',
   },
 } as const satisfies Record<string, ConfigText>;

@@ -33,7 +33,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   return config;
 }
 
-/** Throws if two tokens are equal: whoever has one would have the rights of both. */
+/** Throws if two tokens are equal: a client with one would have the rights of both. */
 function assertTokensDiffer(config: Config): void {
   const tokens = (['normalToken', 'javascriptToken', 'adminToken', 'metricsToken'] as const).map(
     (name) => ({

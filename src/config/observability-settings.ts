@@ -54,7 +54,7 @@ export const observabilitySettings = {
     fallback: '',
     parse: token,
     meaning:
-      'Token that /metrics asks for (Authorization: Bearer), beside ADMIN_TOKEN; without it /metrics asks for none.',
+      'Token that /metrics asks for (Authorization: Bearer); ADMIN_TOKEN is accepted, too. Without it /metrics needs no token.',
   },
   metricsCrawlers: {
     variable: 'METRICS_CRAWLERS',

@@ -302,7 +302,7 @@ export const settings = {
     fallback: '',
     parse: crawlThreads,
     meaning:
-      'Threads that crawl by plain HTTP, beside the service; one fewer than the processor has cores (2 to 8; one on a single core) when not set. While several accounts crawl, and always on MongoDB, one core is left free of them.',
+      'Threads that crawl by plain HTTP, in addition to the service. Default: cores minus one, 2 to 8 (1 on a single core). While several accounts crawl, and always on MongoDB, they leave one core free.',
   },
   crawlTimeoutSeconds: {
     variable: 'CRAWL_TIMEOUT_SECONDS',
@@ -349,6 +349,13 @@ export const settings = {
     meaning:
       'What proxies are asked to connect to: the address that was judged here, or the name, for proxies that take nothing else.',
   },
+  mcp: {
+    variable: 'MCP',
+    fallback: 'read',
+    parse: choice('off', 'read', 'push'),
+    meaning:
+      'What agents may do at /mcp with a token: nothing, read results and statistics, or push URLs and crawl, too.',
+  },
   publicUrl: {
     variable: 'PUBLIC_URL',
     fallback: '',
@@ -367,6 +374,13 @@ export const settings = {
     fallback: '',
     parse: text,
     meaning: 'PEM file of the private key.',
+  },
+  tlsPreferred: {
+    variable: 'TLS_PREFERRED',
+    fallback: 'h2',
+    parse: choice('h2', 'http/1.1'),
+    meaning:
+      'The protocol for TLS clients that offer both (ALPN). Streams of both directions and gRPC need h2.',
   },
   ...observabilitySettings,
 } as const satisfies Record<string, ConfigText>;

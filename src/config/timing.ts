@@ -14,11 +14,11 @@ export interface AppTiming {
 }
 
 /**
- * The times behind three promises: other processes take over the crawlers of a crashed one within
- * 10 s (its leases and shares lapse after 7 s, the locks of its runs soon after them), its other
- * tasks within 30 s; a database that is away for 4 s, or an event loop that stands still for so
- * long, costs nothing that is running, because a lease has never less than 5.5 s left; and a push in
- * one process starts in another within a second.
+ * The times behind three promises. Other processes take over the crawlers of a crashed one within
+ * 10 s: its leases and shares lapse after 7 s, the locks of its runs soon after them. They take
+ * over its other tasks within 30 s. A database that is unavailable for 4 s, or an event loop that
+ * stands still for that long, costs nothing that is running: a lease has always 5.5 s left. A push
+ * in one process starts in another within a second.
  */
 export function appTiming(
   config: Pick<Config, 'probeIntervalSeconds' | 'shutdownSeconds'>,

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -21,19 +23,48 @@ export interface ConsoleBundle {
 }
 
 const CONSOLE = fileURLToPath(new URL('../console', import.meta.url));
+/** The bundle that the package brings in place of the sources. */
+const BUILT = fileURLToPath(new URL('./built', import.meta.url));
 const TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
 };
 
 /**
- * Bundles the console in memory, within about a second. The bundler is a process of its own, which
- * ends when the bundle is made. Rejects when the sources cannot be bundled.
+ * The console's bundle: that of the package, or made of the sources within about a second. Rejects
+ * when the sources cannot be bundled.
  */
-export async function bundleConsole(): Promise<ConsoleBundle> {
+export async function loadConsole(): Promise<ConsoleBundle> {
+  const built = (await readBuilt()) ?? (await bundleConsole()).files;
+  const files = new Map<string, ConsoleFile>();
+  for (const [name, content] of built) {
+    files.set(name, await compress(content, TYPES[name.split('.').at(-1) ?? ''] ?? ''));
+  }
+  return { files, script: nameOf(files, /^console-.*\.js$/), style: nameOf(files, /^style-/) };
+}
+
+async function readBuilt(): Promise<Map<string, Uint8Array> | undefined> {
+  try {
+    const names = await readdir(BUILT);
+    return new Map(
+      await Promise.all(
+        names.map(async (name) => [name, await readFile(join(BUILT, name))] as const),
+      ),
+    );
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Bundles the sources, in a process of its own that ends with it: the files by name, and the paths of what is in them. */
+export async function bundleConsole(): Promise<{
+  readonly files: Map<string, Uint8Array>;
+  readonly inputs: readonly string[];
+}> {
   const { build, stop } = await import('esbuild');
   try {
-    const { outputFiles } = await build({
+    const { outputFiles, metafile } = await build({
       absWorkingDir: CONSOLE,
       entryPoints: { console: 'main.tsx', style: 'styles/console.css' },
       outdir: '/',
@@ -48,15 +79,14 @@ export async function bundleConsole(): Promise<ConsoleBundle> {
       minify: true,
       legalComments: 'none',
       write: false,
+      metafile: true,
       logLevel: 'silent',
       tsconfigRaw: {},
     });
-    const files = new Map<string, ConsoleFile>();
-    for (const { path, contents } of outputFiles) {
-      const name = path.slice(path.lastIndexOf('/') + 1);
-      files.set(name, await compress(contents, TYPES[name.split('.').at(-1) ?? ''] ?? ''));
-    }
-    return { files, script: nameOf(files, /^console-.*\.js$/), style: nameOf(files, /^style-/) };
+    const files = new Map(
+      outputFiles.map(({ path, contents }) => [path.slice(path.lastIndexOf('/') + 1), contents]),
+    );
+    return { files, inputs: Object.keys(metafile.inputs).map((path) => join(CONSOLE, path)) };
   } finally {
     await stop();
   }

@@ -1,7 +1,7 @@
 import type { AnyRequest } from '../http/node-http.ts';
 import { acceptsGzip } from '../rest/accept-encoding.ts';
 import type { Reply } from '../rest/reply.ts';
-import { bundleConsole, type ConsoleFile, compress, entityTag } from './bundle-console.ts';
+import { type ConsoleFile, compress, entityTag, loadConsole } from './bundle-console.ts';
 import {
   PAGE_HEADERS,
   PREVIEW_DOCUMENT,
@@ -65,7 +65,7 @@ export function createConsoleSite(version: string): ConsoleSite {
 }
 
 async function makeSite(version: string): Promise<Site> {
-  const bundle = await bundleConsole();
+  const bundle = await loadConsole();
   const html = 'text/html; charset=utf-8';
   return {
     page: await compress(Buffer.from(pageDocument(bundle, version)), html),

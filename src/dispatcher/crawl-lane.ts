@@ -7,7 +7,8 @@ import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher-deps.ts';
-import type { HostLanes, HostNews } from './host-lanes.ts';
+import type { HostLanes } from './host-lanes.ts';
+import type { HostNews } from './host-news.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobBoard, type KeptPage, pageBytes } from './job-board.ts';
 import type { JobLog } from './job-log.ts';
@@ -123,6 +124,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     fill();
     deps.onChange();
   });
+  lanes.watch(deps.onChange);
   let crawler: Crawler | undefined;
   let closed = false;
   let timer: NodeJS.Timeout | undefined;
@@ -139,11 +141,11 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     const job: QueuedJob = { ...queued, state: 'running', attempt, firstTriedAt };
     const controller = new AbortController();
     board.start({ rid, attempt, startedAt }, controller);
-    lanes.started({ ...queued, dueAt }, startedAt.getTime());
+    const isPaced = lanes.started({ ...queued, dueAt }, startedAt.getTime());
     ahead.started({ ...queued, dueAt });
     deps.jobLog?.started(job);
     deps.onStart?.(startedAt.getTime() - dueAt.getTime());
-    void crawl(job, by, controller.signal, grants).finally(() => {
+    void crawl(job, by, controller.signal, grants, isPaced).finally(() => {
       grants.slot.release();
       fill();
       deps.onChange();
@@ -156,12 +158,14 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     by: Crawler,
     signal: AbortSignal,
     { base }: CrawlGrants,
+    isPaced: boolean,
   ): Promise<void> {
     const { rid, attempt } = job;
     let news: HostNews = {};
     try {
-      const hostAwaySince = lanes.awaySince(job.url);
-      const end = await deps.crawlJob(job, by, signal, defined({ hostAwaySince }));
+      const hostAwaySince = lanes.awaySince(job.host);
+      const onSent = isPaced ? () => noteSent(rid) : undefined;
+      const end = await deps.crawlJob(job, by, signal, defined({ hostAwaySince, onSent }));
       const { outcome, held, plain } = end;
       news = end;
       base.shrink(pageBytes(outcome) + (plain?.byteLength ?? 0));
@@ -177,6 +181,12 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     } finally {
       noteAnswer(rid, news);
     }
+  }
+
+  /** Lets the next request to the host follow after its delay. */
+  function noteSent(rid: string): void {
+    lanes.sent(rid, clock.now().getTime());
+    fill();
   }
 
   /** Takes in what a crawl has told about its host. */

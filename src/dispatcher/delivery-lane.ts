@@ -173,8 +173,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   }
 
   /**
-   * Posts what waits, in the next iteration of the event loop: once for all posts that end in this
-   * one, and not from within them, because what they leave behind would then not die young.
+   * Posts what waits, in the next iteration of the event loop, once for all posts that end in this
+   * one. What posts leave behind would not die young if it ran within them.
    */
   function fillSoon(): void {
     if (isFilling || queue.size === 0) return;

@@ -6,7 +6,7 @@ import type { Logger } from '../domain/logger.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, Store } from '../store/store.ts';
-import type { HostNews } from './host-lanes.ts';
+import type { HostInquiry, HostNews } from './host-news.ts';
 
 /** What the dispatcher works with. */
 export interface DispatcherDeps {
@@ -23,7 +23,7 @@ export interface DispatcherDeps {
     job: QueuedJob,
     crawler: Crawler,
     signal: AbortSignal,
-    host?: { readonly hostAwaySince?: Date },
+    host?: HostInquiry,
   ) => Promise<
     HostNews & {
       readonly outcome: JobOutcome;

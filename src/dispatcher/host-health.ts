@@ -52,7 +52,7 @@ const RECOVERY = 0.95;
 const LONGEST_RETRY_AFTER_MS = 15 * 60_000;
 
 /**
- * Makes the health of a host of which nothing is known. A host that was away for longer than
+ * Makes the health of a host of which nothing is known. A host that did not answer for longer than
  * `windowMs` is not put aside any more: each of its URLs is tried once and fails.
  */
 export function createHostHealth(windowMs: () => number): HostHealth {

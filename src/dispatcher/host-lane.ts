@@ -3,10 +3,12 @@ import { type HostRule, ruleFor } from '../domain/host-rules.ts';
 import type { DueJob } from '../domain/job.ts';
 import { orderMs } from '../domain/priority.ts';
 import { hostDigit } from '../domain/share-digits.ts';
+import type { HostGate } from './host-gate.ts';
 import type { HostHealth } from './host-health.ts';
 
 /** What lanes keep of a crawler's settings. */
-export type LanesCrawler = Pick<Crawler, 'politeness' | 'pausedHosts' | 'retryWindowHours'>;
+export type LanesCrawler = Pick<Crawler, 'politeness' | 'pausedHosts' | 'retryWindowHours'> &
+  Partial<Pick<Crawler, 'accountId'>>;
 
 /** The jobs of one host that a run has read ahead, its crawls in flight, and what is known of it. */
 export interface Lane {
@@ -19,14 +21,18 @@ export interface Lane {
   isMixed: boolean;
   /** The starts of the crawls in flight. */
   readonly running: Map<string, number>;
+  /** Those of them, in a lane with a delay, that have not told of their request. */
+  readonly unsent: Set<string>;
+  gate: HostGate;
+  /** What the gate calls when it has changed. */
+  readonly onGate: () => void;
   /** Time that its ended crawls have held, in milliseconds; moved on to that of the others. */
   usedMs: number;
   /** The mean time of a crawl. */
   meanMs: number;
-  nextStartMs: number;
   /** What robots.txt asks for. */
   robotsDelayMs: number;
-  /** Whether a crawl has ended here: the first one may read robots.txt and open a connection. */
+  /** Whether a crawl has ended here: the first one may read robots.txt. */
   isKnown: boolean;
   readonly health: HostHealth;
 }
@@ -44,20 +50,21 @@ export interface HostPace {
 const FIRST_MEAN_MS = 200;
 
 /** Makes a lane without jobs. */
-export function createLane(host: string, pace: HostPace, usedMs: number, health: HostHealth): Lane {
+export function createLane(
+  host: string,
+  parts: Pick<Lane, 'pace' | 'usedMs' | 'health' | 'gate' | 'onGate'>,
+): Lane {
   return {
+    ...parts,
     host,
     digit: hostDigit(host),
-    pace,
     ahead: new Map(),
     isMixed: false,
     running: new Map(),
-    usedMs,
+    unsent: new Set(),
     meanMs: FIRST_MEAN_MS,
-    nextStartMs: 0,
     robotsDelayMs: 0,
     isKnown: false,
-    health,
   };
 }
 
@@ -89,16 +96,19 @@ export function spacingMs({ pace, robotsDelayMs }: Lane): number {
 }
 
 /** Before this moment no crawl may start. */
-export function startAt({ nextStartMs, health }: Lane): number {
-  return Math.max(nextStartMs, health.notBeforeMs);
+export function startAt({ gate, health }: Lane): number {
+  return Math.max(gate.nextStartMs, health.notBeforeMs);
 }
 
 /** Most crawls at once. */
 export function limitOf(lane: Lane): number {
-  const { pace, isKnown, health } = lane;
+  const { pace, isKnown, health, running, gate } = lane;
   if (pace.isPaused) return 0;
-  if (!isKnown && (pace.asksRobots || spacingMs(lane) > 0)) return 1;
-  return Math.min(pace.most, health.limit);
+  // The delay counts from the moment at which the request is sent.
+  if (gate.unsent > 0) return running.size;
+  if (!isKnown && pace.asksRobots) return 1;
+  const others = gate.running - running.size;
+  return Math.min(pace.most - others, health.limit);
 }
 
 /** The time that a lane has held slots so far, with its crawls in flight. */

@@ -1,11 +1,11 @@
 import { defined } from '../domain/defined.ts';
 import { HOUR_MS } from '../domain/durations.ts';
-import type { HostState, HostTrouble } from '../domain/host-state.ts';
+import type { HostState } from '../domain/host-state.ts';
 import type { DueJob } from '../domain/job.ts';
 import { DEFAULT_PRIORITY, orderMs } from '../domain/priority.ts';
 import { DIGITS } from '../domain/share-digits.ts';
-import { hostOf } from '../domain/target-url.ts';
-import { createHostHealth, type HostAnswer } from './host-health.ts';
+import { createHostGate, createHostGates, type HostGates } from './host-gate.ts';
+import { createHostHealth } from './host-health.ts';
 import {
   createLane,
   firstOf,
@@ -17,25 +17,10 @@ import {
   spacingMs,
   startAt,
 } from './host-lane.ts';
+import type { HostChange, HostNews } from './host-news.ts';
 import { createHostTallies } from './host-tallies.ts';
+import { createIdleLanes } from './idle-lanes.ts';
 import { createLaneOrder } from './lane-order.ts';
-
-/** What a crawl tells about its host. */
-export interface HostNews {
-  /** Absent when it tells nothing, as when it was aborted. */
-  readonly answer?: HostAnswer;
-  /** The delay that robots.txt asks for, 0 for none; absent when it was not read. */
-  readonly robotsDelayMs?: number;
-  /** How the try ended; absent when there was none. */
-  readonly tried?: { readonly failure?: string };
-}
-
-/** A host whose trouble has changed, for the log. */
-export interface HostChange {
-  readonly host: string;
-  /** Undefined when the host bears everything again. */
-  readonly trouble: HostTrouble | undefined;
-}
 
 /**
  * The hosts of one run: a lane for each, with the jobs that were read ahead for it. Hosts get slots
@@ -60,16 +45,21 @@ export interface HostLanes {
   hasOthers(job: DueJob): boolean;
   /** When the first of the lanes that wait may start a crawl; undefined when none waits for a time. */
   nextAt(nowMs: number): number | undefined;
-  started(job: DueJob, nowMs: number): void;
+  /** Returns whether `sent` has to be called, because the host is asked with a delay. */
+  started(job: DueJob, nowMs: number): boolean;
+  /** The request of a crawl was sent; the next one follows after the delay. */
+  sent(rid: string, nowMs: number): void;
   ended(rid: string, told: HostNews, nowMs: number): HostChange | undefined;
-  /** Since when the host of a URL has not been reached. */
-  awaySince(url: string): Date | undefined;
+  /** Since when a host has not been reached. */
+  awaySince(host: string): Date | undefined;
   /** How a look has to choose: hosts that need no more jobs, and jobs that a host should have. */
   wanted(nowMs: number, perHost: number): HostsWanted;
   /** Jobs of a host that bears none now, beyond those that are kept for it. */
   surplus(host: string): DueJob[];
   /** Keeps to the pace, the pauses and the retry window of a crawler. */
   keep(crawler: LanesCrawler): void;
+  /** Calls `onOpen` when another crawler of the pace group has made room at a host. */
+  watch(onOpen: () => void): void;
   /** A run of this process has taken the lease of the crawler. */
   led(epoch: number, nowMs: number): void;
   /**
@@ -81,6 +71,8 @@ export interface HostLanes {
   busyDigits(nowMs: number): Set<string>;
   /** How many hosts are in trouble. */
   troubled(): { readonly away: number; readonly slow: number };
+  /** Leaves the pace group; nothing is known after that. */
+  close(): void;
   /** What is known of the hosts that were crawled last, and of those in trouble. */
   states(nowMs: number): HostState[];
   /** Takes in what other processes know, unless a crawl here has ended later. */
@@ -109,10 +101,16 @@ const FORGET_TROUBLE_MS = 15 * 60_000;
 /** Hosts that are remembered, in addition to those with jobs here. */
 const MAX_LANES = 2_000;
 
+const nothing = (): void => undefined;
+
 /** Makes lanes without jobs. `onChange` is called when a crawl has ended. */
-export function createHostLanes(onChange: () => void = () => undefined): HostLanes {
+export function createHostLanes(
+  onChange: () => void = nothing,
+  gates: HostGates = createHostGates(),
+): HostLanes {
   const lanes = new Map<string, Lane>();
   const byRid = new Map<string, Lane>();
+  const idle = createIdleLanes();
   const order = createLaneOrder();
   /** Lanes that may have jobs above the default priority. */
   const urgent = new Set<Lane>();
@@ -121,20 +119,55 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
   const gainedMs = new Map<string, number>();
   let crawler: LanesCrawler = { politeness: undefined, retryWindowHours: Number.POSITIVE_INFINITY };
   let paused: ReadonlySet<string> = new Set();
+  /** Whose crawlers share the pace of a host; undefined if no others do. */
+  let group: string | undefined;
+  let onOpen: () => void = nothing;
   /** The epoch of the last lease that this process had. */
   let lastEpoch = 0;
+  /** When a crawl last started. */
+  let latestMs = 0;
   /** The least part of the lanes when one last started. */
   let virtualMs = 0;
 
   function open(host: string): Lane {
     const lane = lanes.get(host);
     if (lane !== undefined) return lane;
-    if (lanes.size >= MAX_LANES) forgetOne();
+    const oldest = idle.size >= MAX_LANES ? idle.oldest(latestMs) : undefined;
+    if (oldest !== undefined) forget(oldest);
     const health = createHostHealth(() => crawler.retryWindowHours * HOUR_MS);
-    const made = createLane(host, paceOf(crawler, paused, host), virtualMs, health);
+    const pace = paceOf(crawler, paused, host);
+    const made = createLane(host, {
+      pace,
+      usedMs: virtualMs,
+      health,
+      gate: createHostGate(),
+      onGate() {
+        changed(made);
+        if (made.ahead.size > 0) onOpen();
+      },
+    });
+    if (group !== undefined) gates.join(group, made);
     wait(made, gainedMs.get(made.digit));
     lanes.set(host, made);
+    idle.changed(made);
     return made;
+  }
+
+  function forget(lane: Lane): void {
+    if (group !== undefined) gates.leave(group, lane);
+    lanes.delete(lane.host);
+    idle.delete(lane);
+  }
+
+  /** Has to be called after each change of a gate: the lanes of other crawlers may start now, or no more. */
+  function changedGate(lane: Lane): void {
+    changed(lane);
+    for (const member of lane.gate.members) if (member !== lane.onGate) member();
+  }
+
+  /** A crawl told of its request, or has ended without. */
+  function settle(lane: Lane, rid: string): void {
+    if (lane.unsent.delete(rid)) lane.gate.unsent -= 1;
   }
 
   /** Has to be called after each change of what decides whether a lane may start a crawl. */
@@ -145,26 +178,19 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
   /** Lets the first crawl wait for the delay since another process may have made one. */
   function wait(lane: Lane, sinceMs: number | undefined): void {
     if (sinceMs === undefined || spacingMs(lane) === 0) return;
-    lane.nextStartMs = Math.max(lane.nextStartMs, sinceMs + spacingMs(lane));
-    changed(lane);
-  }
-
-  /** Forgets what is known of the host that has had no jobs here for the longest time. */
-  function forgetOne(): void {
-    for (const { host, ahead, running } of lanes.values()) {
-      if (ahead.size + running.size > 0) continue;
-      lanes.delete(host);
-      return;
-    }
+    lane.gate.nextStartMs = Math.max(lane.gate.nextStartMs, sinceMs + spacingMs(lane));
+    changedGate(lane);
   }
 
   /** Forgets a lane of which nothing has to be known. */
   function closeIdle(lane: Lane, nowMs: number): void {
     const { ahead, running, health } = lane;
     if (ahead.size + running.size > 0 || !health.isOrdinary || startAt(lane) > nowMs) return;
+    // It has had more than its part, which counts when it has jobs again.
+    if (lane.usedMs > virtualMs) return;
     // What another process has read of its robots.txt.
     if (!lane.isKnown && lane.robotsDelayMs > 0) return;
-    lanes.delete(lane.host);
+    forget(lane);
   }
 
   const mayStart = (lane: Lane, nowMs: number): boolean =>
@@ -212,20 +238,37 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
       if (current === crawler) return;
       crawler = current;
       paused = new Set(current.pausedHosts);
+      const before = group;
+      const { accountId = '', politeness } = current;
+      const name = politeness?.group;
+      const after = name === undefined ? undefined : `${accountId} ${name}`;
+      group = after;
       for (const lane of lanes.values()) {
         lane.pace = paceOf(crawler, paused, lane.host);
+        if (after !== before) {
+          if (before !== undefined) gates.leave(before, lane);
+          if (after !== undefined) gates.join(after, lane);
+        }
         changed(lane);
       }
     },
+    watch(listener) {
+      onOpen = listener;
+    },
+    close() {
+      for (const lane of lanes.values()) forget(lane);
+    },
     led(epoch, nowMs) {
-      if (epoch > 1 && epoch !== lastEpoch + 1) gained(DIGITS.host.split(''), nowMs);
+      const isOwn = epoch === 1 || epoch === lastEpoch + 1;
+      // Another process may have crawled for another crawler of the group.
+      if (!isOwn || group !== undefined) gained(DIGITS.host.split(''), nowMs);
       lastEpoch = epoch;
     },
     gained,
     busyDigits(nowMs) {
       const busy = new Set<string>();
       for (const lane of lanes.values()) {
-        if (lane.running.size > 0 || lane.nextStartMs > nowMs) busy.add(lane.digit);
+        if (lane.running.size > 0 || lane.gate.nextStartMs > nowMs) busy.add(lane.digit);
       }
       return busy;
     },
@@ -249,7 +292,7 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
           ...numbers,
           running: lane.running.size,
           ...defined({
-            nextStartMs: lane.nextStartMs > nowMs ? lane.nextStartMs : undefined,
+            nextStartMs: lane.gate.nextStartMs > nowMs ? lane.gate.nextStartMs : undefined,
             robotsDelayMs: lane.robotsDelayMs || undefined,
             health: lane.health.saved(),
           }),
@@ -263,25 +306,28 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
         const lane = open(host);
         lane.robotsDelayMs = Math.max(lane.robotsDelayMs, robotsDelayMs);
         if (health !== undefined && !isOver) lane.health.restore(health, nowMs);
+        idle.changed(lane);
         changed(lane);
       }
     },
     startable: (nowMs, othersWait = false) =>
       othersWait ? order.idle(nowMs) : order.startable(nowMs),
     add(job) {
-      const lane = open(hostOf(job.url));
+      const lane = open(job.host);
       if (lane.ahead.size + lane.running.size === 0) lane.usedMs = Math.max(lane.usedMs, virtualMs);
       lane.isMixed =
         lane.ahead.size > 0 && (lane.isMixed || job.priority !== firstOf(lane)?.priority);
       lane.ahead.set(job.rid, job);
       if (job.priority > DEFAULT_PRIORITY) urgent.add(lane);
       byRid.set(job.rid, lane);
+      idle.changed(lane);
       changed(lane);
     },
     remove({ rid }) {
       const lane = byRid.get(rid);
       if (lane?.ahead.delete(rid) !== true) return;
       if (!lane.running.has(rid)) byRid.delete(rid);
+      idle.changed(lane);
       changed(lane);
     },
     next(nowMs, othersWait) {
@@ -296,14 +342,31 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
     },
     nextAt: order.nextAt,
     started(job, nowMs) {
-      const lane = byRid.get(job.rid) ?? open(hostOf(job.url));
+      const lane = byRid.get(job.rid) ?? open(job.host);
       lane.ahead.delete(job.rid);
       virtualMs = Math.max(virtualMs, Math.min(heldMs(lane, nowMs), virtualMs + QUANTUM_MS));
       lane.running.set(job.rid, nowMs);
       byRid.set(job.rid, lane);
-      lane.nextStartMs = Math.max(lane.nextStartMs, nowMs + spacingMs(lane));
+      idle.changed(lane);
+      const { gate } = lane;
+      latestMs = nowMs;
+      gate.running += 1;
+      gate.nextStartMs = Math.max(gate.nextStartMs, nowMs + spacingMs(lane));
       lane.health.started(nowMs);
-      changed(lane);
+      const isPaced = spacingMs(lane) > 0;
+      if (isPaced) {
+        lane.unsent.add(job.rid);
+        gate.unsent += 1;
+      }
+      changedGate(lane);
+      return isPaced;
+    },
+    sent(rid, nowMs) {
+      const lane = byRid.get(rid);
+      if (lane?.running.has(rid) !== true) return;
+      settle(lane, rid);
+      lane.gate.nextStartMs = Math.max(lane.gate.nextStartMs, nowMs + spacingMs(lane));
+      changedGate(lane);
     },
     ended(rid, { answer, robotsDelayMs, tried }, nowMs) {
       const lane = byRid.get(rid);
@@ -311,22 +374,25 @@ export function createHostLanes(onChange: () => void = () => undefined): HostLan
       const startedMs = lane?.running.get(rid);
       if (lane === undefined || startedMs === undefined) return undefined;
       lane.running.delete(rid);
+      lane.gate.running -= 1;
+      settle(lane, rid);
       onChange();
       lane.robotsDelayMs = robotsDelayMs ?? lane.robotsDelayMs;
-      // Its request may have been sent much later than it started, so the delay counts from its end.
-      if (!lane.isKnown) lane.nextStartMs = nowMs + spacingMs(lane);
+      // The delay that robots.txt asks for was not known when the first request was sent.
+      if (!lane.isKnown && lane.pace.asksRobots) lane.gate.nextStartMs = nowMs + spacingMs(lane);
       lane.isKnown = true;
       const tookMs = nowMs - startedMs;
       if (tried !== undefined) tallies.note(lane.host, tookMs, tried.failure, nowMs);
       lane.usedMs += tookMs;
       lane.meanMs = lane.meanMs * MEAN_WEIGHT + tookMs * (1 - MEAN_WEIGHT);
       const changes = answer !== undefined && lane.health.ended(answer, startedMs, nowMs);
-      changed(lane);
+      idle.changed(lane);
+      changedGate(lane);
       closeIdle(lane, nowMs);
       return changes ? { host: lane.host, trouble: lane.health.trouble } : undefined;
     },
-    awaySince(url) {
-      const sinceMs = lanes.get(hostOf(url))?.health.awaySinceMs;
+    awaySince(host) {
+      const sinceMs = lanes.get(host)?.health.awaySinceMs;
       return sinceMs === undefined ? undefined : new Date(sinceMs);
     },
     wanted(nowMs, perHost) {

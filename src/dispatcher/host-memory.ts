@@ -3,6 +3,7 @@ import type { HostState } from '../domain/host-state.ts';
 import type { Logger } from '../domain/logger.ts';
 import { createLruMap } from '../domain/lru-map.ts';
 import type { HostReport, HostStore } from '../store/store.ts';
+import { createHostGates } from './host-gate.ts';
 import { createHostLanes, type HostLanes } from './host-lanes.ts';
 
 /**
@@ -38,10 +39,12 @@ const SAVE_MS = 5_000;
 /** Makes an empty memory. */
 export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   const { hosts, clock, logger, processId } = deps;
+  const gates = createHostGates();
   const changed = new Set<string>();
   const memory = createLruMap<string, HostLanes>({
     maxEntries: MAX_CRAWLERS,
     isPinned: ({ isIdle }) => !isIdle,
+    onEvict: (lanes) => lanes.close(),
   });
   let timer: NodeJS.Timeout | undefined;
   let saving: Promise<void> | undefined;
@@ -95,7 +98,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
       const made = createHostLanes(() => {
         changed.add(crawlerId);
         saveSoon();
-      });
+      }, gates);
       memory.set(crawlerId, made);
       void learn(crawlerId, made);
       return made;

@@ -3,7 +3,6 @@ import type { Crawler } from '../domain/crawler.ts';
 import type { DueJob } from '../domain/job.ts';
 import { chargedJobBytes } from '../domain/quotas.ts';
 import { DIGITS, digitsBeyond, hostDigit, kindOf } from '../domain/share-digits.ts';
-import { hostOf } from '../domain/target-url.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { QueueLook, TurnReceipt } from '../store/store.ts';
 import type { HostLanes } from './host-lanes.ts';
@@ -59,7 +58,9 @@ const MIN_READ_AHEAD = 8;
 const MAX_READ_AHEAD = 1_024;
 /** Most jobs at once, with those of hosts that bear none now. */
 const MAX_AHEAD = 4 * MAX_READ_AHEAD;
-/** A look by hosts reads so few jobs of each that it finds this many hosts for each slot. */
+/**
+ * Hosts for each slot that a look by hosts should find; it reads correspondingly few jobs of each.
+ */
 const HOSTS_PER_SLOT = 2;
 /** The interval of looks for hosts that have nothing here, while there is enough of others. */
 const LOOK_FOR_HOSTS_MS = 250;
@@ -109,13 +110,17 @@ export function createReadAhead(deps: {
   }
 
   const nowMs = (): number => clock.now().getTime();
-  /** Jobs that could start now. */
-  const startable = (): number => Math.min(lanes.startable(nowMs(), othersWait), board.ahead);
-  const hasNext = (): boolean => lanes.next(nowMs(), othersWait) !== undefined;
+  /** Whether hosts of which nothing is here come first. Without room for their jobs nobody waits for them. */
+  const othersFirst = (): boolean => othersWait && board.ahead < MAX_AHEAD;
+  const next = (now = nowMs()): DueJob | undefined => lanes.next(now, othersFirst());
+  const hasNext = (): boolean => next() !== undefined;
+  /** Jobs that could start now. None could if the first one has to wait for hosts still to be read. */
+  const startable = (): number =>
+    hasNext() ? Math.min(lanes.startable(nowMs(), othersFirst()), board.ahead) : 0;
 
   function hasRoom(): boolean {
     if (board.ahead >= MAX_AHEAD) return false;
-    if (startable() <= target / 2 || (othersWait && !hasNext())) return true;
+    if (startable() <= target / 2) return true;
     // What is new may be of hosts that have nothing here.
     return hasNews && hasMore && nowMs() - lookedMs >= LOOK_FOR_HOSTS_MS;
   }
@@ -125,9 +130,9 @@ export function createReadAhead(deps: {
     looking = undefined;
   }
 
-  function isOurs({ rid, url }: DueJob): boolean {
+  function isOurs({ rid, host }: DueJob): boolean {
     if (digits === undefined) return true;
-    const digit = kindOf(digits) === 'host' ? hostDigit(hostOf(url)) : rid.slice(-1);
+    const digit = kindOf(digits) === 'host' ? hostDigit(host) : rid.slice(-1);
     return digits.includes(digit);
   }
 
@@ -158,7 +163,7 @@ export function createReadAhead(deps: {
     },
     first(now) {
       for (;;) {
-        const job = lanes.next(now.getTime(), othersWait);
+        const job = next(now.getTime());
         if (job === undefined) return undefined;
         const { queueDeadline, firstTriedAt } = job;
         const isOver = queueDeadline !== undefined && queueDeadline <= now;

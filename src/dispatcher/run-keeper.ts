@@ -25,9 +25,9 @@ export interface KeptRun {
 
 /**
  * Watches the crawlers of all runs of a process, however many, with one look at intervals of
- * `pollMs`, and renews their leases together at intervals of `renewMs`, or as soon as the database
- * answers again. It does so by a timer of its own, so that a slow turn makes no lease lapse; nor
- * does a slow look, for a renewal does not wait for it.
+ * `pollMs`, and renews their leases together. It renews them at intervals of `renewMs`, or as soon
+ * as the database answers again. It does so by a timer of its own, so that a slow turn makes no
+ * lease lapse. Nor does a slow look, because a renewal does not wait for it.
  */
 export interface RunKeeper {
   /** Keeps a run until the returned function is called. */

@@ -75,6 +75,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   const shareDeps = { shares: store.shares, roomFor: deps.roomFor };
   const share = isHelper ? createHelperShare(shareDeps, deps.lease) : createLeadShare(shareDeps);
   share.learn(deps.lease.sharing);
+  deps.lanes.keep(deps.crawler);
   if (!isHelper) deps.lanes.led(deps.lease.epoch, clock.now().getTime());
   const jobLog = createJobLog(logger, crawlerId);
   const parts = { crawlerId, memory: shared.memory, logger, onChange: pause.wake };
@@ -111,6 +112,8 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   let nextTurnMs = nowMs();
   /** Whether a turn has failed, so that it is unknown what it has written. */
   let isUnsure = false;
+  /** Whether the crawler has another pace group, of which another process may have the lead. */
+  let isRegrouped = false;
 
   function nowMs(): number {
     return clock.now().getTime();
@@ -124,8 +127,9 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     isOutdated = false;
     try {
       const current = await store.crawlers.get(crawlerId);
-      if (current === undefined) states.end('crawler_gone');
-      else crawler = current;
+      if (current === undefined) return states.end('crawler_gone');
+      isRegrouped ||= current.politeness?.group !== crawler.politeness?.group;
+      crawler = current;
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       isOutdated = true;
@@ -134,7 +138,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
 
   /** Moves to `draining` when the task has ended. Returns whether the run drains. */
   function drain(): boolean {
-    if (deps.signal.aborted) states.drain(nowMs() + timing.drainMs);
+    if (deps.signal.aborted || isRegrouped) states.drain(nowMs() + timing.drainMs);
     const { current } = states;
     if (current.phase !== 'draining') return false;
     deliveries.giveBackLate();

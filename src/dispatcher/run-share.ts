@@ -74,7 +74,8 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
 
   function mayBeHelped({ crawler, inFlight }: RunActivity): boolean {
     if (store === undefined) return false;
-    const { concurrency, tokenType } = crawler;
+    const { concurrency, tokenType, politeness } = crawler;
+    if (politeness?.group !== undefined) return false;
     const most = Math.min(MAX_PROCESSES, concurrency / SLOTS_PER_PROCESS[tokenType]);
     if (known.shares.length + 2 > most) return false;
     // With a page for each slot of its own a lead in the browser needs no help.

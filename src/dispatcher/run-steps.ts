@@ -54,7 +54,7 @@ function isUrgent(backlog: RunBacklog): boolean {
 
 /**
  * The delay from one turn to the next, in ms: at least `leastMs`, and one for each start and end
- * that this turn writes, so that a busy crawler writes more at a time and one with little to write
+ * that this turn writes. So a busy crawler writes more at a time and one with little to write
  * hardly waits.
  */
 export function gatheringMs({ unwritten }: RunBacklog, leastMs: number): number {

@@ -19,8 +19,8 @@ export interface RunTurnDeps extends Pick<DispatcherDeps, 'store' | 'clock' | 's
 export type RunTurn = (lease: Lease, crawler: Crawler, claims: boolean) => Promise<void>;
 
 /**
- * A turn that writes pages counts as one more for each of these, so that the bytes before the
- * database are bounded and accounts with large pages get no more of its time than others.
+ * A turn that writes pages counts as one more for each of these bytes. So the bytes before the
+ * database are bounded, and accounts with large pages get no more of its time than others.
  */
 const TURN_BYTES = 128 * 1024;
 

@@ -14,7 +14,7 @@ export interface SharePlan {
 
 /**
  * Divides a crawler's slots and digits equally among its lead and its helpers; one that has room for
- * less gets less. What a process still uses is given to no other: a helper is first told to
+ * less gets less. What a process still uses is given to no other. A helper is first told to
  * do with less (`slots` and `digits` become smaller than what it holds), and once it does, the next
  * plan gives the rest to others. So the crawls of all together never exceed `concurrency`, at any
  * moment and whatever gets lost.

@@ -49,8 +49,8 @@ export function isReservedHeader(name: string): boolean {
  * means no headers. Names keep their spelling; white space around names and values is removed.
  *
  * Throws `invalid` naming `callback_headers` for a text in neither format, an illegal name or
- * value, a reserved header ({@link isReservedHeader}), more than 32 headers, or more than 4,096
- * characters of names and values.
+ * value, or a reserved header ({@link isReservedHeader}). Also for more than 32 headers, or more
+ * than 4,096 characters of names and values.
  */
 export function parseCallbackHeaders(text: string): HeaderPair[] {
   if (text.trim() === '') return [];

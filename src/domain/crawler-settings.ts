@@ -1,4 +1,5 @@
 import { type DeliveryMode, deliveryModes } from './delivery-mode.ts';
+import { invalidField } from './errors.ts';
 import { fieldName } from './field-name.ts';
 import { checkHostRules, type HostRule, POLITENESS_BOUNDS } from './host-rules.ts';
 import { integerInRange, MAX_UNIQUE_SECONDS } from './limits.ts';
@@ -12,6 +13,8 @@ export interface Politeness {
   readonly robotsTxt: boolean;
   /** Exceptions, the first that matches a host; absent for none. */
   readonly hosts?: readonly HostRule[];
+  /** Crawlers of the account with the same one ask a host together no more than one of them may. */
+  readonly group?: string;
 }
 
 /** One setting that a crawler's owner chooses. `undefined` as a value stands for "off". */
@@ -33,16 +36,30 @@ function integer(range: Pick<IntegerSetting, 'min' | 'max' | 'default'>): Intege
   return { ...range, check: (field, value) => integerInRange(field, value, range.min, range.max) };
 }
 
+const GROUP = /^[\w.-]{1,64}$/;
+
 const politeness: Setting<Politeness | undefined> = {
   default: undefined,
-  check(field, { maxPerHost, delayMs, robotsTxt, hosts = [] }) {
+  check(field, { maxPerHost, delayMs, robotsTxt, hosts = [], group = '' }) {
     integerInRange(`${field}.max_per_host`, maxPerHost, 0, POLITENESS_BOUNDS.maxPerHost);
     integerInRange(`${field}.delay_ms`, delayMs, 0, POLITENESS_BOUNDS.delayMs);
     const rules = checkHostRules(`${field}.hosts`, hosts);
+    if (group !== '' && !GROUP.test(group)) {
+      const name = `${field}.group`;
+      throw invalidField(
+        name,
+        `${name} takes 1 to 64 letters, digits, dots, hyphens and underscores.`,
+      );
+    }
     const isOff = maxPerHost === 0 && delayMs === 0 && !robotsTxt && rules.length === 0;
-    const kept = { maxPerHost, delayMs, robotsTxt };
     if (isOff) return undefined;
-    return rules.length === 0 ? kept : { ...kept, hosts: rules };
+    return {
+      maxPerHost,
+      delayMs,
+      robotsTxt,
+      ...(rules.length === 0 ? {} : { hosts: rules }),
+      ...(group === '' ? {} : { group }),
+    };
   },
 };
 
@@ -74,6 +91,8 @@ export const crawlerSettings = {
   /** Hours from the first try in which retries are made. */
   retryWindowHours: integer({ min: 1, max: 336, default: 48 }),
   politeness,
+  /** Whether all hosts of a registrable domain count as one host. Applies to URLs pushed from then on. */
+  groupByDomain: { default: false, check: (_field: string, value: boolean) => value },
   /** Whether pushes are unique unless they say otherwise. */
   unique,
   /** Seconds for which the key of a unique push holds; while its URL waits or is crawled if absent. */

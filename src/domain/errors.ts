@@ -128,7 +128,7 @@ export function databaseUnavailable(
   return new DomainError('unavailable', 'database_unavailable', message, options);
 }
 
-/** Whether the error is one of a database that is away, or too slow, for the moment. */
+/** Whether the error is one of a database that is unavailable, or too slow, for the moment. */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof DomainError && error.kind === 'unavailable';
 }

@@ -53,7 +53,7 @@ function checkPattern(field: string, pattern: string): string {
   throw invalidField(field, `${field} must be a host such as example.com:8080, or *.example.com.`);
 }
 
-/** A host, with its port unless that is the one of http; undefined for what is none. */
+/** A host, with its port unless that is the one of http; undefined for any other text. */
 export function parseHost(text: string): string | undefined {
   const url = URL.parse(`http://${text.trim()}`);
   if (url === null || url.host === '' || url.pathname !== '/') return undefined;

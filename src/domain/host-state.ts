@@ -31,7 +31,7 @@ export interface HostTrouble {
   readonly untilMs: number;
 }
 
-/** What was learned of a host in trouble, for the process that goes on with it. */
+/** What was learned of a host in trouble, for the process that crawls it next. */
 export interface SavedHealth extends HostTrouble {
   /** Crawls in a row that did not reach it, and since when. */
   readonly failures: number;

@@ -24,6 +24,8 @@ export interface Job extends CrawlRequest {
   readonly rid: string;
   readonly crawlerId: string;
   readonly accountId: string;
+  /** The lane that it waits in, as `service/queue/lane-of.ts` names it. */
+  readonly host: string;
   /** Extra headers of the webhook delivery. */
   readonly callbackHeaders: readonly HeaderPair[];
   /** 0 to 9; see `domain/priority.ts`. */
@@ -37,7 +39,7 @@ export interface Job extends CrawlRequest {
   readonly unique?: UniqueKey | undefined;
   /** What its client keeps with it: JSON in one line of ASCII. Comes back with the result. */
   readonly metadata?: string | undefined;
-  /** The trace that it belongs to (W3C `traceparent`); it goes on with each try and delivery. */
+  /** The trace that it belongs to (W3C `traceparent`); each try and delivery is a part of it. */
   readonly traceparent?: string | undefined;
 }
 

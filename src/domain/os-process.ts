@@ -33,7 +33,7 @@ function isGone(pid: number): boolean {
 
 /**
  * In ticks since the machine booted, `ended` of a process that only waits to be reaped; undefined
- * when there is none to be seen.
+ * when the process cannot be seen.
  */
 function startTimeOf(pid: number): string | undefined {
   const line = tryRead(() => readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? '';

@@ -9,7 +9,7 @@ export type ParameterKind =
       readonly type: 'word';
       readonly words: readonly string[];
       /** The word that serves best in place of one that is not allowed. */
-      readonly nearest?: (word: string) => string;
+      readonly nearest?: (word: string) => string | undefined;
     }
   | {
       readonly type: 'text';
@@ -61,8 +61,8 @@ const NEAREST: readonly (readonly [RegExp, ScraperName])[] = [
   [/meta|schema|json/i, 'metadata'],
 ];
 
-function nearestScraper(name: string): ScraperName {
-  return NEAREST.find(([pattern]) => pattern.test(name))?.[1] ?? 'generic-extractor';
+function nearestScraper(name: string): ScraperName | undefined {
+  return NEAREST.find(([pattern]) => pattern.test(name))?.[1];
 }
 
 function checkHeaders(text: string): string {
@@ -202,7 +202,7 @@ const javascriptToken = {
   css_click_selector: [
     text(1_024, checkSelector),
     '',
-    'Element that is clicked before the page is taken: the first of a list (`#more, .more`) that is there; several clicks between `|`; one that ends in `?` may be missing (`#accept?|#more`).',
+    'Element to click before the page is taken. Of a list (`#more, .more`) the first that is there. `|` separates several clicks. One that ends in `?` may be missing (`#accept?|#more`).',
   ],
   wait_for_selector: [
     text(1_024, checkSelector),

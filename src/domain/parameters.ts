@@ -99,8 +99,8 @@ function checkValue(name: string, kind: ParameterKind, value: unknown): unknown 
 }
 
 function nearestWord(kind: Extract<ParameterKind, { type: 'word' }>, value: unknown): string {
-  if (kind.nearest === undefined || typeof value !== 'string') return '';
-  return `; nearest to the name given is ${kind.nearest(value)}`;
+  const nearest = typeof value === 'string' ? kind.nearest?.(value) : undefined;
+  return nearest === undefined ? '' : `; nearest to the name given is ${nearest}`;
 }
 
 function checkText(

@@ -114,7 +114,7 @@ export function quotaExceeded(
   );
 }
 
-/** What a record takes in storage beside its page: its row and index entries. */
+/** What a record takes in storage in addition to its page: its row and index entries. */
 const RECORD_BYTES = 1_024;
 
 /** Bytes that a stored record is charged with; `size` is that of its page as it is stored. */

@@ -1,6 +1,6 @@
 /**
  * Settles as `work` does, or rejects with the signal's reason as soon as the signal is aborted. The
- * work itself goes on, and how it ends after that is ignored.
+ * work itself continues, and its later end is ignored.
  */
 export function raceAbort<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {

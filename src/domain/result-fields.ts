@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { CrawlStatus, ResultDetails } from './result.ts';
 
-/** A result's fields beside its page, by their names on the wire; an undefined one is left out. */
+/** A result's fields without its page, by their names on the wire; an undefined one is left out. */
 export type ResultFields = Readonly<Record<string, string | number | undefined>>;
 
 /** A result whose fields are reported: of an inline crawl, stored or delivered. */
@@ -130,7 +130,7 @@ export function* dataEnvelope(fields: ResultFields, data: Uint8Array): Generator
   else yield Buffer.from(JSON.stringify({ ...fields, body }));
 }
 
-/** The object or array that the data is; undefined when it is none. */
+/** The data, if it is an object or array; otherwise undefined. */
 function parsed(data: Uint8Array): object | undefined {
   if (!isUtf8(data)) return undefined;
   try {

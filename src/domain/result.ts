@@ -1,3 +1,5 @@
+import type { BodyCoding } from './body-coding.ts';
+
 /** The statuses and address of a finished crawl. */
 export interface CrawlStatus {
   /** Status given by the service, see `status.ts`. */
@@ -8,7 +10,7 @@ export interface CrawlStatus {
   readonly url: string;
 }
 
-/** What a result reports beside its statuses, addresses and page. */
+/** What a result reports in addition to its statuses, addresses and page. */
 export interface ResultDetails {
   /** Why the crawl failed, for example `timeout`; absent when it ended well. */
   readonly failure?: string | undefined;
@@ -32,8 +34,9 @@ export interface CrawlRecord extends CrawlStatus {
   readonly pushedUrl: string;
   /** Media type of the body before compression. */
   readonly contentType: string;
-  /** gzip-compressed, in the bytes that are served or delivered. */
+  /** Compressed; gzip where it is a delivery. */
   readonly body: Uint8Array;
+  readonly coding: BodyCoding;
   readonly details: ResultDetails;
 }
 

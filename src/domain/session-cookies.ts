@@ -30,7 +30,7 @@ export const MAX_SESSIONS = 1_000;
 /** Of more cookies in a session, or of more text, those that were set last are kept. */
 const MAX_COOKIES = 300;
 const MAX_CHARACTERS = 65_536;
-/** What a cookie counts for beside its texts. */
+/** What a cookie counts for in addition to its texts. */
 const COOKIE_OVERHEAD = 50;
 /** Sites extend a cookie with each response; it is stored again when that is worth a write. */
 const SAME_EXPIRY_SECONDS = 60;

@@ -1,6 +1,7 @@
 /**
- * The digits by which the jobs of a crawler are divided among processes: the last one of the rid, or
- * one of the host, so that a process has all jobs of a host. The two kinds have no digit in common.
+ * The digits by which the jobs of a crawler are divided among processes: the last one of the rid,
+ * or one of the host. By the latter a process has all jobs of a host. The two kinds have no digit
+ * in common.
  */
 export const DIGITS = { rid: '0123456789abcdef', host: 'ghijklmnopqrstuv' } as const;
 

@@ -91,7 +91,7 @@ export const FAILURES = {
   // A challenge is not shown to every visitor, and not always.
   anti_bot_challenge: { cbStatus: CB_STATUS.challenge, transient: true },
   captcha: { cbStatus: CB_STATUS.targetUnavailable, transient: true },
-  empty_body: { cbStatus: CB_STATUS.emptyBody, transient: true },
+  empty_body: { cbStatus: CB_STATUS.emptyBody, transient: true, maxRetries: 10 },
 } as const satisfies Record<string, Failure>;
 
 /** A key of {@link FAILURES}. */

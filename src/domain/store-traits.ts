@@ -10,11 +10,11 @@ export interface StoreTraits {
   readonly shared: boolean;
   /**
    * The cost of one turn of a run: `sync` is one transaction and one sync to a local disk,
-   * `round_trips` is several commands over a network, so that a turn should write much.
+   * `round_trips` is several commands over a network. A turn of the latter should write much.
    */
   readonly costOfATurn: 'sync' | 'round_trips';
   /** Bytes of pages that one turn should write at most; a larger page comes alone. */
   readonly writeBytes: number;
-  /** The folder of the database on a disk of this machine; undefined when there is none. */
+  /** The folder of the database on a disk of this machine; undefined for a database server. */
   readonly localDisk: string | undefined;
 }

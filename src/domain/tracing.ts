@@ -37,7 +37,7 @@ export interface Tracing {
   close(): Promise<void>;
 }
 
-/** Traces nothing; the trace of a client goes on through it unchanged. */
+/** Traces nothing; the trace of a client passes through unchanged. */
 export const noTracing: Tracing = {
   start: ({ parent }) => ({
     traceparent: parent,
@@ -56,7 +56,10 @@ export interface TimedWork {
 
 const TRACEPARENT = /^(?!ff)[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}/;
 
-/** The trace context of a header; undefined when it is none. Parts of later versions are left out. */
+/**
+ * The trace context of a header; undefined when it is invalid. Parts of later versions are left
+ * out.
+ */
 export function parseTraceparent(header: string | undefined): string | undefined {
   return TRACEPARENT.exec(header ?? '')?.[0];
 }

@@ -3,10 +3,10 @@
  *
  * V8 replaces the table of a `Map` as entries are removed, and links the old one to the new one. Once
  * a table is in the old generation, the garbage collector keeps all that follow, with every value
- * that was in them, until its next full run, and that run moves the present table there again. What
+ * that was in them, until its next full run. That run moves the present table there again. What
  * passes through a `Map` for long costs four times as much that way. This one begins a `Map` of its own after as
- * many removals as it has entries. An iteration may so pass entries that were removed since it began,
- * and does not see later ones.
+ * many removals as it has entries. An iteration may yield entries that were removed since it began,
+ * and does not yield later ones.
  */
 export interface TransientMap<Key, Value> {
   readonly size: number;
@@ -21,7 +21,7 @@ export interface TransientMap<Key, Value> {
   entries(): MapIterator<[Key, Value]>;
 }
 
-/** So many removals at least are left to one `Map`. */
+/** Minimum number of removals that are left to one `Map`. */
 const FEW = 16;
 
 /** Makes an empty map. */

@@ -15,6 +15,10 @@ export interface EdgeLimits {
   readonly maxHalfOpen: number;
   /** Of these, from one address. */
   readonly maxHalfOpenPerAddress: number;
+  /** Calls of unknown callers that wait for their start. */
+  readonly maxStrangers: number;
+  /** Of these, from one address. */
+  readonly maxStrangersPerAddress: number;
   /** How long a client may read nothing of a reply that has been written. */
   readonly stallTimeoutMs: number;
   /** Connections at once. */
@@ -35,6 +39,8 @@ export const DEFAULT_EDGE_LIMITS: EdgeLimits = {
   maxStreams: 250,
   maxHalfOpen: 1_000,
   maxHalfOpenPerAddress: 250,
+  maxStrangers: 2_000,
+  maxStrangersPerAddress: 1_000,
   stallTimeoutMs: 30_000,
   maxConnections: 10_000,
   maxPerAddress: 1_000,

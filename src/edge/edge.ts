@@ -14,13 +14,16 @@ import {
   type EdgeTls,
   endWithTrailers,
 } from './http-servers.ts';
+import { demandHttp1 } from './http1-required.ts';
 import { createOpenConnections } from './open-connections.ts';
+import { presentedToken } from './presented-token.ts';
 import { createProtocolMux } from './protocol-mux.ts';
 import { readProxyHeader } from './proxy-header.ts';
-import { answerRefusedRequests, refuseWithoutHost } from './refused-requests.ts';
+import { answerRefusedRequests, refuseMalformed } from './refused-requests.ts';
 import { identifyRequest, type LoggedRequests, logRequest } from './request-log.ts';
 import { createRoutes, type RequestHandler, type RoutesDeps } from './routes.ts';
 import { createStalledReplies, type StalledReplies } from './stalled-replies.ts';
+import { createStrangerQueue } from './stranger-queue.ts';
 import { traceRequest } from './trace-request.ts';
 
 /** At most one log line about refused connections in this time. */
@@ -40,6 +43,8 @@ export interface EdgeDeps extends Omit<RoutesDeps, 'rpc' | 'rest' | 'onFailure'>
   readonly trustedProxies?: readonly string[];
   /** Those that differ from {@link DEFAULT_EDGE_LIMITS}. */
   readonly limits?: Partial<EdgeLimits>;
+  /** Whether a token is known to be right; calls with another one let those go first. */
+  readonly knowsToken: (token: string) => boolean;
   readonly logger: Logger;
   /** Default `off`. */
   readonly logged?: LoggedRequests;
@@ -85,9 +90,24 @@ export function createEdge(deps: EdgeDeps): Edge {
     isReady: () => !open.isClosing && deps.isReady(),
     onFailure: (error, route) => deps.logger.error({ route, err: error }, 'a probe failed'),
   });
+  const strangers = createStrangerQueue({
+    bounds: limits,
+    isKnown: (request) => {
+      const token = presentedToken(request);
+      return isProbe(request) || (token !== undefined && deps.knowsToken(token));
+    },
+    onRefused: warnOfRefusals(
+      deps.logger,
+      'calls without a known token are refused: too many wait',
+    ),
+  });
   const onRequest: RequestHandler = (request, response) => {
     ignoreErrors(request, response);
+    if (deps.tls !== undefined && demandHttp1(request, response)) return;
     requestNote(request).remote = addresses.of(request);
+    strangers.admit(request, response, () => answer(request, response));
+  };
+  const answer: RequestHandler = (request, response) => {
     const requestId = identifyRequest(request, response);
     logRequest(log, request, response, requestId);
     traceRequest(tracing, request, response);
@@ -95,7 +115,7 @@ export function createEdge(deps: EdgeDeps): Edge {
     if ('stream' in response) endWithTrailers(response.stream);
     else {
       open.trackResponse(response);
-      if (refuseWithoutHost(request as IncomingMessage, response)) return;
+      if (refuseMalformed(request as IncomingMessage, response)) return;
     }
     routes(request, response);
   };
@@ -112,7 +132,10 @@ export function createEdge(deps: EdgeDeps): Edge {
     http2.emit('connection', socket);
   });
   const { isTrusted } = addresses;
-  const bounds = createConnectionLimit({ ...limits, isTrusted }, warnOfRefusals(deps.logger));
+  const bounds = createConnectionLimit(
+    { ...limits, isTrusted },
+    warnOfRefusals(deps.logger, 'connections are refused: too many are open'),
+  );
   const guard = { isTls: deps.tls !== undefined, timeoutMs: limits.headersTimeoutMs };
   guardConnections(server, addresses, guard, (socket) => {
     if (!bounds.admit(socket)) return false;
@@ -204,13 +227,21 @@ function guardConnections(
   });
 }
 
-function warnOfRefusals(logger: Logger): (remote: string) => void {
+function warnOfRefusals(logger: Logger, text: string): (remote: string) => void {
   let warnedAt = Number.NEGATIVE_INFINITY;
   return (remote) => {
     if (performance.now() - warnedAt < REFUSALS_LOG_MS) return;
     warnedAt = performance.now();
-    logger.warn({ remote }, 'connections are refused: too many are open');
+    logger.warn({ remote }, text);
   };
+}
+
+/**
+ * Whether a supervisor asks for the state of the process, which costs as little as a refusal. Over
+ * HTTP/2 such requests wait like others, because one connection can send many of them at once.
+ */
+function isProbe({ httpVersionMajor, url }: AnyRequest): boolean {
+  return httpVersionMajor < 2 && (url === '/healthz' || url === '/readyz');
 }
 
 /** A disconnected client is no fault; without a listener Node would end the process. */

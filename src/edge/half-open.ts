@@ -1,6 +1,6 @@
-import { constants } from 'node:http2';
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 import { requestNote } from '../http/request-note.ts';
+import { refuseCall } from './refuse-call.ts';
 
 /** Limits of RPC requests whose message has not arrived and whose caller is unknown. */
 export interface HalfOpenBounds {
@@ -40,7 +40,7 @@ export function createHalfOpenRequests(bounds: HalfOpenBounds): HalfOpenRequests
     for (const [request, response] of open) {
       leave(request);
       if (isKnown(request)) continue;
-      refuse(response);
+      refuseCall(response);
       return;
     }
   }
@@ -62,7 +62,7 @@ export function createHalfOpenRequests(bounds: HalfOpenBounds): HalfOpenRequests
       if (isWhole(request)) return handle();
       const { remote } = requestNote(request);
       if (isCrowded(remote)) forgetKnown(remote);
-      if (isCrowded(remote)) return refuse(response);
+      if (isCrowded(remote)) return refuseCall(response);
       if (open.size >= bounds.maxHalfOpen) closeOldest();
       open.set(request, response);
       countOf.set(remote, (countOf.get(remote) ?? 0) + 1);
@@ -85,17 +85,6 @@ function isKnown(request: AnyRequest): boolean {
   return call?.caller !== undefined || call?.isOperator === true;
 }
 
-/** Tells the client that nothing was done, so that it may repeat the request. */
-function refuse(response: AnyResponse): void {
-  if ('stream' in response) {
-    response.stream?.close(constants.NGHTTP2_REFUSED_STREAM);
-    return;
-  }
-  if (response.headersSent) return void response.destroy();
-  response.writeHead(503, { 'retry-after': '1', connection: 'close' });
-  response.end(() => response.destroy());
-}
-
 function awaitFirstByte(
   request: AnyRequest,
   response: AnyResponse,
@@ -113,7 +102,7 @@ function awaitFirstByte(
   };
   const timer = setTimeout(() => {
     leave();
-    refuse(response);
+    refuseCall(response);
   }, timeoutMs);
   timer.unref();
   request.on('readable', onReadable);

@@ -4,11 +4,18 @@ import { createServer as createTlsServer } from 'node:https';
 import type { EdgeLimits } from './edge-limits.ts';
 import type { RequestHandler } from './routes.ts';
 
-/** PEM texts of the certificate chain and its key. */
+/** How the port speaks TLS. */
 export interface EdgeTls {
+  /** PEM text of the certificate chain. */
   readonly cert: string | Buffer;
+  /** PEM text of its key. */
   readonly key: string | Buffer;
+  /** The protocol for clients that offer both, by its name in ALPN. Default `h2`. */
+  readonly preferred?: PreferredProtocol;
 }
+
+/** A protocol by its name in ALPN. */
+export type PreferredProtocol = 'h2' | 'http/1.1';
 
 /**
  * Makes the server of the port, which answers HTTP/1. With `tls` it speaks TLS, and ALPN selects the
@@ -26,17 +33,17 @@ export function createHttp1Server(
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: Math.min(headersTimeoutMs, 5_000),
     maxHeaderSize: limits.maxHeaderBytes,
-    // `refuseWithoutHost` refuses such requests instead, with a body.
+    // `refuseMalformed` refuses such requests instead, with a body.
     requireHostHeader: false,
   };
   if (tls === undefined) return createServer(options, onRequest);
+  const { preferred = 'h2', ...certificate } = tls;
   return createTlsServer(
     {
       ...options,
-      ...tls,
-      // gRPC clients offer h2 alone. REST clients that offer both get HTTP/1.1, because some of them
-      // compare the spelling of header names, which HTTP/2 writes in lower case.
-      ALPNProtocols: ['http/1.1', 'h2'],
+      ...certificate,
+      // Streams of both directions and gRPC need h2, and their clients often offer both.
+      ALPNProtocols: preferred === 'h2' ? ['h2', 'http/1.1'] : ['http/1.1', 'h2'],
       handshakeTimeout: headersTimeoutMs,
     },
     onRequest,

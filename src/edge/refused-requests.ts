@@ -57,12 +57,23 @@ export function answerRefusedRequests(
   );
 }
 
+const otherVersion: Refused = {
+  status: 505,
+  phrase: 'HTTP Version Not Supported',
+  code: 'unsupported_http_version',
+  error: 'The request line must end in HTTP/1.1 or HTTP/1.0.',
+};
+
 /**
- * Refuses an HTTP/1.1 request without Host, as RFC 9112, 3.2 requires; returns true when it did.
+ * Refuses what the HTTP/1 parser accepts against the rules: another version in the request line,
+ * and an HTTP/1.1 request without Host (RFC 9112, 3.2). Returns true when it did.
  */
-export function refuseWithoutHost(request: IncomingMessage, response: ServerResponse): boolean {
-  if (request.httpVersion !== '1.1' || request.headers.host !== undefined) return false;
-  refuse(response, invalid('The Host header is missing.'));
+export function refuseMalformed(request: IncomingMessage, response: ServerResponse): boolean {
+  const { httpVersion } = request;
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') refuse(response, otherVersion);
+  else if (httpVersion === '1.1' && request.headers.host === undefined) {
+    refuse(response, invalid('The Host header is missing.'));
+  } else return false;
   return true;
 }
 

@@ -13,7 +13,7 @@ const OPERATIONAL: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metri
 
 /**
  * Gives the request its id: the client's `x-request-id` where it has a usable one, else a new one.
- * Whoever reads that header afterwards finds it there, and the reply carries it.
+ * Later readers of that header find it there, and the reply carries it.
  */
 export function identifyRequest(request: AnyRequest, response: AnyResponse): string {
   const given = request.headers['x-request-id'];

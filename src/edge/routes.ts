@@ -26,9 +26,11 @@ export interface RoutesDeps {
   readonly logLevel?: (request: AnyRequest) => Promise<Reply> | Reply;
   /** `/backup` and below it; without it REST answers those paths. */
   readonly backup?: (request: AnyRequest) => Promise<Reply>;
+  /** `/mcp`; without it REST answers that path. */
+  readonly mcp?: (request: AnyRequest, response: AnyResponse) => Promise<Reply>;
   /** What `/healthz` shows of the program; default nothing. */
   readonly version?: string;
-  /** Called when `isReady`, `metrics` or `console` throws; the client gets 503. */
+  /** Called when `isReady`, `metrics`, `mcp` or `console` throws; the client gets 503. */
   readonly onFailure: (error: unknown, route: string) => void;
 }
 
@@ -66,7 +68,7 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
     // Operational paths are not for pages in a browser.
     if (!OPERATIONAL.test(path) && answerCors(request, response)) return;
     const isRead = request.method === 'GET' || request.method === 'HEAD';
-    const { metrics, logLevel, backup } = deps;
+    const { metrics, logLevel, backup, mcp } = deps;
     if (deps.rpc.handles(path)) deps.rpc.handle(request, response);
     else if (isRead && path === '/healthz') {
       void answerWith(
@@ -78,6 +80,8 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
     } else if (isRead && path === '/readyz') void answerWith(request, response, readiness, path);
     else if (isRead && path === '/metrics' && metrics !== undefined) {
       void answerWith(request, response, () => metrics(request), path);
+    } else if (mcp !== undefined && path === '/mcp') {
+      void answerWith(request, response, () => mcp(request, response), path);
     } else if (logLevel !== undefined && path.startsWith('/log-level') && OPERATIONAL.test(path)) {
       void answerWith(request, response, () => logLevel(request), '/log-level');
     } else if (backup !== undefined && path.startsWith('/backup') && OPERATIONAL.test(path)) {

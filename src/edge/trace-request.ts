@@ -7,7 +7,7 @@ const UNTRACED = /^\/(?:healthz|readyz|metrics)(?:\?|$)/;
 
 /**
  * Traces a request until its reply has ended, as a part of the client's trace if it names one.
- * Whoever reads the header `traceparent` afterwards finds this request there.
+ * Later readers of the header `traceparent` find this request there.
  */
 export function traceRequest(tracing: Tracing, request: AnyRequest, response: AnyResponse): void {
   const { headers, method = '', url = '/' } = request;

@@ -1,11 +1,12 @@
 import type { TokenType } from '../domain/account.ts';
+import type { CodedBody } from '../domain/body-coding.ts';
 import type { Politeness } from '../domain/crawler-settings.ts';
 import type { CrawlRequest } from '../domain/job.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { Room } from '../net/http-client.ts';
 import type { BodyRead, ReceivedBody } from './http/read-body.ts';
 
-/** Reads a body, which keeps a processor busy, while other crawls go on. */
+/** Reads a body, which keeps a processor busy, while other crawls continue. */
 export type ReadBody = (received: ReceivedBody) => Promise<BodyRead>;
 
 /** The cookies that crawls with the same `cookies_session` share. */
@@ -30,6 +31,8 @@ export interface CrawlTask {
   readonly room?: Room;
   /** Default: reads it in this thread. */
   readonly readBody?: ReadBody;
+  /** Called when a request was sent to the target, as far as the engine sees it. */
+  readonly onSent?: () => void;
 }
 
 /** Why a crawl failed. */
@@ -52,6 +55,8 @@ export interface Page {
   readonly url: string;
   /** UTF-8 when `isText`, else the target's bytes. Empty without a body. */
   readonly body: Uint8Array;
+  /** `body` as the site coded it, where the bytes that were coded are just these. */
+  readonly coded?: CodedBody | undefined;
   /** The media type with its parameters; `charset=utf-8` for text. */
   readonly contentType: string;
   readonly isText: boolean;

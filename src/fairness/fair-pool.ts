@@ -47,7 +47,7 @@ export interface FairPoolOptions {
   readonly name: string;
   readonly capacity: number;
   /**
-   * In addition to `capacity`, for accounts that use little while others fill it: an account gets a
+   * In addition to `capacity`, for accounts that use little while others fill it. An account gets a
    * part of the reserve only while all that it uses is within a quarter of the reserve (at least
    * 1). Default 0.
    */

@@ -37,7 +37,7 @@ export function hasBody(request: AnyRequest): boolean {
   return 'stream' in request ? !request.stream.endAfterHeaders : transfer !== undefined;
 }
 
-/** The Content-Length of a request; undefined when there is none. */
+/** The Content-Length of a request; undefined when it has no such header. */
 export function declaredLength(request: AnyRequest): number | undefined {
   const length = request.headers['content-length'];
   return length === undefined || !/^\d{1,15}$/.test(length) ? undefined : Number(length);

@@ -9,10 +9,16 @@ const IN_FULL = 5;
 export function toDigest(account: string, notices: readonly Notice[]): Notice {
   const [first] = notices;
   if (first !== undefined && notices.length === 1) return first;
-  const list = notices.slice(0, LISTED).map(({ subject }) => `- ${subject}`);
-  if (notices.length > LISTED) list.push(`- and ${notices.length - LISTED} more`);
-  const texts = notices.slice(0, IN_FULL).map(({ text }) => text.trimEnd());
-  const which = notices.length > IN_FULL ? `The first ${IN_FULL} in full:` : 'In full:';
+  const bySubject = [...Map.groupBy(notices, ({ subject }) => subject)];
+  const list = bySubject
+    .slice(0, LISTED)
+    .map(([subject, { length }]) => `- ${subject}${length > 1 ? ` (${length} times)` : ''}`);
+  if (bySubject.length > LISTED) list.push(`- and ${bySubject.length - LISTED} more`);
+  // Of notices that repeat, the newest says all that is left to know.
+  const texts = bySubject
+    .slice(0, IN_FULL)
+    .map(([, repeated]) => repeated.at(-1)?.text.trimEnd() ?? '');
+  const which = bySubject.length > IN_FULL ? `The first ${IN_FULL} in full:` : 'In full:';
   return {
     subject: `${notices.length} notices about the crawlers of account ${account}`,
     text: `${notices.length} things happened to the crawlers of account ${account}

@@ -4,7 +4,7 @@ import type { Logger } from '../domain/logger.ts';
 import type { Notice } from './notices.ts';
 
 // Far below nodemailer's own, which are up to ten minutes: a notice is not worth a shutdown that
-// waits so long.
+// waits that long.
 const TIMEOUTS = {
   connectionTimeout: 10_000,
   dnsTimeout: 10_000,

@@ -1,4 +1,5 @@
 import { Binary } from 'mongodb';
+import { parseCoding } from '../domain/body-coding.ts';
 import { defined } from '../domain/defined.ts';
 import type { DeliveryAttempt } from '../domain/delivery.ts';
 import { orderOf, toJobDocument } from '../store/mongo/job-document.ts';
@@ -51,6 +52,7 @@ export function copySteps(from: Source): CopyStep[] {
     cbStatus: Number(row.cb_status),
     originalStatus: Number(row.original_status),
     contentType: String(row.content_type),
+    coding: parseCoding(row.coding),
     extras: String(row.extras),
     expiresAt: toDate(row.expires_at),
     size: Number(row.size),

@@ -14,7 +14,7 @@ results, deliveries, statistics.
   --from   DATA_DIR of the service, which must be stopped
   --to     connection string of an empty database
 
-A copy that broke off is continued by the same command. The source is left as it is.
+A copy that was interrupted is continued by the same command. The source is left as it is.
 `;
 
 async function migrate(from: string, to: string): Promise<boolean> {

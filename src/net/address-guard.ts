@@ -30,7 +30,7 @@ export interface AddressGuard {
   refusal(destination: Destination): AddressRefusal | undefined;
 }
 
-/** What a guard knows beside `NETWORK_ALLOW`. */
+/** What a guard knows in addition to `NETWORK_ALLOW`. */
 export interface AddressGuardOptions {
   /** Default nothing. */
   readonly deny?: NetworkDeny | undefined;
@@ -78,9 +78,9 @@ function embeddedIpv4(
 }
 
 /**
- * Makes the guard. Its rules, in this order: what the operator denied is refused, in every
- * spelling; a `host:port` that the operator allowed is permitted; ports of other protocols are
- * refused; allowed blocks, and public addresses that do not belong to this machine, are permitted.
+ * Makes the guard. Its rules apply in this order. What the operator denied is refused, in every
+ * spelling. A `host:port` that the operator allowed is permitted. Ports of other protocols are
+ * refused. Allowed blocks, and public addresses that do not belong to this machine, are permitted.
  */
 export function createAddressGuard(
   allow: NetworkAllow,

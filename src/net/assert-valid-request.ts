@@ -3,9 +3,9 @@ import type { HttpRequest } from './http-client.ts';
 import { httpError } from './http-failures.ts';
 
 /**
- * Throws `protocol_error` for a method or headers that no request can have. undici would refuse
- * them, too, but only after it has made a connection for them, and where HTTP/2 is possible all
- * later requests to that origin then wait for that connection.
+ * Throws `protocol_error` for a method or headers that no request can have. The library undici
+ * would refuse them, too, but only after it has made a connection for them. Where HTTP/2 is
+ * possible, all later requests to that origin then wait for that connection.
  */
 export function assertValidRequest(request: Pick<HttpRequest, 'method' | 'headers'>): void {
   const { method, headers = [] } = request;

@@ -1,9 +1,11 @@
-import { createByteCollector } from './byte-collector.ts';
+import type { BodyCoding, CodedBody } from '../domain/body-coding.ts';
+import { type ByteCollector, createByteCollector } from './byte-collector.ts';
 import {
   type ContentDecoder,
   createContentDecoder,
   parseContentEncoding,
 } from './content-decoder.ts';
+import { codingOf, decodeWhole } from './decode-whole.ts';
 import type { HttpError, HttpResponse, Room } from './http-client.ts';
 import { httpError } from './http-failures.ts';
 import { headerValues } from './raw-headers.ts';
@@ -29,6 +31,8 @@ export interface BodySink {
   readonly isWaitingForRoom: boolean;
   /** Everything decoded so far. */
   take(): Uint8Array;
+  /** The body as it arrived, where decoding it again gives just what was decoded. */
+  readonly coded: CodedBody | undefined;
   /** Stops decoding; no event follows. */
   destroy(): void;
 }
@@ -46,12 +50,23 @@ export interface BodySinkDeps {
   readonly onError: (error: HttpError) => void;
 }
 
+/**
+ * A coded body up to this length is gathered, and decoded at once if that gives no more than
+ * {@link WHOLE_BYTES}, which takes a millisecond. A stream takes five times the processor time: each
+ * of its pieces goes to another thread and back.
+ */
+const GATHERED_BYTES = 64 * 1_024;
+const WHOLE_BYTES = 512 * 1_024;
+
 /** Makes a sink that has received nothing. */
 export function createBodySink(deps: BodySinkDeps): BodySink {
   const { maxBytes, room } = deps;
   const decoded = createByteCollector(maxBytes);
   let source: BodySource | undefined;
   let decoder: ContentDecoder | undefined;
+  let encodings: readonly string[] = [];
+  /** A coded body that may be decoded at once. */
+  let gathered: { readonly coding: BodyCoding; readonly bytes: ByteCollector } | undefined;
   /** `Content-Length`, where it says how long the decoded body is. */
   let announcedBytes: number | undefined;
   let receivedBytes = 0;
@@ -105,19 +120,62 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
     else resumeSource();
   }
 
+  function createDecoder(): ContentDecoder {
+    return createContentDecoder(encodings, maxBytes, {
+      onData: keep,
+      onDrain: resumeSource,
+      onEnd: onDecoderEnd,
+      onError: fail,
+      lenient: deps.lenient,
+    });
+  }
+
+  function gather(bytes: ByteCollector, chunk: Uint8Array): void {
+    if (!bytes.push(chunk)) stream(bytes.take(), chunk);
+  }
+
+  /** Passes on what was gathered, and what follows it, to a decoder that takes it as it comes. */
+  function stream(...chunks: readonly Uint8Array[]): void {
+    gathered = undefined;
+    const streaming = createDecoder();
+    decoder = streaming;
+    // The last one may be as long as the others together: the source waits until it is decoded.
+    const drains = chunks.map((chunk) => streaming.write(chunk));
+    if (!drains.every(Boolean)) source?.pause();
+  }
+
+  async function decodeGathered({ coding, bytes }: NonNullable<typeof gathered>): Promise<void> {
+    const coded = bytes.take();
+    const mostBytes = Math.min(maxBytes, WHOLE_BYTES);
+    if (room !== undefined && room.bytes < mostBytes && mayExceed(coding, coded, room.bytes)) {
+      sink.isWaitingForRoom = true;
+      await room.grow(mostBytes);
+      sink.isWaitingForRoom = false;
+      if (isDestroyed) return;
+    }
+    const body = decodeWhole(coding, coded, mostBytes);
+    if (body === undefined) {
+      // What was granted is not enough, and waiting for more while holding it could wait for ever.
+      room?.reset();
+      stream(coded);
+      decoder?.end();
+      return;
+    }
+    decoded.push(body);
+    if (coded.byteLength <= body.byteLength) sink.coded = { coding, bytes: coded };
+    deps.onComplete();
+  }
+
   const sink = {
     isWaitingForRoom: false,
+    coded: undefined as CodedBody | undefined,
     start(headers: HttpResponse['headers'], from: BodySource): void {
       source = from;
-      const encodings = parseContentEncoding(headerValues(headers, 'content-encoding').join(','));
+      encodings = parseContentEncoding(headerValues(headers, 'content-encoding').join(','));
       if (encodings.length > 0) {
-        decoder = createContentDecoder(encodings, maxBytes, {
-          onData: keep,
-          onDrain: resumeSource,
-          onEnd: onDecoderEnd,
-          onError: fail,
-          lenient: deps.lenient,
-        });
+        const coding = codingOf(encodings);
+        if (coding === undefined) decoder = createDecoder();
+        else gathered = { coding, bytes: createByteCollector(GATHERED_BYTES) };
         return;
       }
       const length = Number(headerValues(headers, 'content-length').at(-1));
@@ -127,16 +185,25 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
       if (isDestroyed) return;
       receivedBytes += chunk.length;
       if (receivedBytes > maxBytes) fail(httpError('body_too_large'));
+      else if (gathered !== undefined) gather(gathered.bytes, chunk);
       else if (decoder === undefined) keep(chunk);
       else if (!decoderHasEnded && !decoder.write(chunk)) source?.pause();
     },
     end(): void {
       hasEnded = true;
-      if (decoder === undefined || decoderHasEnded) deps.onComplete();
+      if (gathered !== undefined) void decodeGathered(gathered);
+      else if (decoder === undefined || decoderHasEnded) deps.onComplete();
       else decoder.end();
     },
     take: () => decoded.take(),
     destroy,
   };
   return sink;
+}
+
+/** Whether a body may decode to more than `bytes`. The last bytes of gzip say how many there are. */
+function mayExceed(coding: BodyCoding, coded: Uint8Array, bytes: number): boolean {
+  if (coding !== 'gzip' || coded.byteLength < 4) return true;
+  const { buffer, byteOffset, byteLength } = coded;
+  return new DataView(buffer, byteOffset).getUint32(byteLength - 4, true) > bytes;
 }

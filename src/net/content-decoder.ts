@@ -45,7 +45,7 @@ export interface ContentDecoderEvents {
 const MAX_ENCODINGS = 2;
 
 /** RFC 9659: no body may need a window of more than 8 MiB. The format itself allows 2 GiB. */
-const ZSTD_WINDOW_LOG = 23;
+export const ZSTD_WINDOW_LOG = 23;
 
 type DecoderFactory = (firstByte: number | undefined, lenient: boolean) => Transform;
 

@@ -12,7 +12,7 @@ import type { NetworkSettings } from './network-settings.ts';
 import { createOriginPools } from './origin-pools.ts';
 import { createResolver } from './resolver.ts';
 import { ExchangeError, HeldBack, isBroken, runExchange } from './run-exchange.ts';
-import { basicAuthorization, effectivePort } from './url-parts.ts';
+import { basicAuthorization, effectivePort, pathAndQuery } from './url-parts.ts';
 
 /** A connection that the guard refused. */
 export interface RefusedConnection {
@@ -36,6 +36,11 @@ export interface HttpClientDeps extends NetworkSettings {
   readonly http2?: boolean;
   /** Origins whose connections are kept; default 256. */
   readonly maxOrigins?: number;
+  /**
+   * How long an idle connection is kept whose server does not say it; default 4,000. A server may close
+   * it just when a request is sent on it, which only idempotent requests survive.
+   */
+  readonly idleMs?: number;
 }
 
 /**
@@ -43,6 +48,7 @@ export interface HttpClientDeps extends NetworkSettings {
  * piece was taken.
  */
 const WHOLE_BODY_BYTES = 65_536;
+const IDLE_MS = 4_000;
 /** Idempotent methods, which may be sent twice (RFC 9110, 9.2.2). */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
@@ -61,6 +67,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     ca,
     http2,
     maxOrigins,
+    idleMs: deps.idleMs ?? IDLE_MS,
     torProxy,
     proxyTarget,
   });
@@ -173,7 +180,7 @@ function dispatchOptions(url: URL, request: HttpRequest): Dispatcher.DispatchOpt
   if (inPieces) headers.push('content-length', `${body.length}`);
   return {
     origin: url.origin,
-    path: url.pathname + url.search,
+    path: pathAndQuery(url),
     method: request.method,
     headers,
     body: inPieces ? Readable.from(splitBody(body)) : (body ?? null),

@@ -9,6 +9,7 @@ import { httpError } from './http-failures.ts';
 import type { KeptConnections } from './kept-connections.ts';
 import { MAX_HEADER_BYTES } from './origin-pools.ts';
 import type { ConnectTarget } from './target-connector.ts';
+import { pathAndQuery } from './url-parts.ts';
 
 /** Where a request is forwarded to. */
 export interface ForwardTarget extends ConnectTarget {
@@ -25,14 +26,14 @@ export interface ForwardEvents {
   readonly onUnanswered: (error: Error) => void;
 }
 
-/** Delay of the end of a body that is cut short; the browser handles its beginning meanwhile. */
+/** Delay of the end of a body that is cut short; the browser handles its beginning in that time. */
 const CUT_SHORT_MS = 1_000;
 
 /**
  * Forwards a plain HTTP request to its target and streams the response back. Resolves when the
- * response was passed on; rejects when there was none, or too much of it. What changes nothing at
- * the target uses a kept connection; it is sent again over another when that had been closed
- * meanwhile, or when the response breaks rules of HTTP, which a browser may still understand.
+ * response was passed on; rejects without a response, or with too much of it. What changes nothing
+ * at the target uses a kept connection. It is sent again over another when that one was closed, or
+ * when the response breaks rules of HTTP, which a browser may still understand.
  */
 export async function forwardRequest(
   request: IncomingMessage,
@@ -98,7 +99,7 @@ function startRequest(
     host: hostname,
     port,
     method: request.method,
-    path: url.pathname + url.search,
+    path: pathAndQuery(url),
     headers: withoutHopHeaders(request),
     setHost: false,
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -128,7 +129,7 @@ async function relayResponse(
   });
   socket.once('close', resolve);
   client.once('close', () => socket.destroy());
-  const lines = [`${request.method} ${url.pathname}${url.search} HTTP/1.1`, 'connection: close'];
+  const lines = [`${request.method} ${pathAndQuery(url)} HTTP/1.1`, 'connection: close'];
   const headers = withoutHopHeaders(request);
   for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
   socket.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');

@@ -4,6 +4,7 @@ import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard, AddressRefusal } from './address-guard.ts';
 import { HttpError } from './http-client.ts';
 import { dispatchingFor, type Lookup, type LookupAnswer } from './lookup.ts';
+import { createSessionKeeper, MAX_CACHED_SESSIONS, sharedSecureContext } from './tls-sessions.ts';
 
 /** What connections to one origin need. */
 export interface GuardedConnectorDeps {
@@ -24,8 +25,8 @@ export interface GuardedConnectorDeps {
 
 /**
  * Makes a connector for undici that refuses addresses the guard does not permit
- * (`address_not_allowed`). The addresses judged are the ones connected to: a name is looked up once
- * for each connection, and the socket is given only the permitted answers, so a name server that
+ * (`address_not_allowed`). The addresses judged are the ones connected to. A name is looked up once
+ * for each connection, and the socket is given only the permitted answers. So a name server that
  * changes its answer between look-ups gains nothing. A connection is judged when it is made, not
  * when it is reused.
  */
@@ -47,10 +48,12 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
   const connect = buildConnector({
     timeout: deps.timeoutMs,
     allowH2: deps.http2,
-    maxCachedSessions: 2,
+    maxCachedSessions: MAX_CACHED_SESSIONS,
     lookup,
-    ...(deps.ca === undefined ? {} : { ca: deps.ca }),
+    secureContext: sharedSecureContext(deps.ca),
   }) as (...args: Parameters<buildConnector.connector>) => Socket;
+
+  const keepSession = createSessionKeeper();
 
   return (options, callback) => {
     const refusal = isIP(hostname) === 0 ? undefined : judge(hostname);
@@ -76,13 +79,15 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
         }
       },
     );
+    keepSession(socket);
     deps.onSocket(socket);
   };
 }
 
 /**
- * The addresses of `name` that may be connected to. Throws the first refusal when there are none;
- * with `all`, for connections that a proxy makes by the name, also when a single one is refused.
+ * The addresses of `name` that may be connected to. Throws the first refusal when no address may be
+ * connected to; with `all`, for connections that a proxy makes by the name, also when a single one
+ * is refused.
  */
 export async function permittedAnswers(
   deps: Pick<GuardedConnectorDeps, 'guard' | 'lookup' | 'port'>,

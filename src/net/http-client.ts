@@ -1,3 +1,4 @@
+import type { CodedBody } from '../domain/body-coding.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 
 /** Memory for the bodies of one crawl. */
@@ -51,6 +52,8 @@ export interface HttpRequest {
    * On whose behalf: accounts take turns at looking up names, and refusals are reported with it.
    */
   readonly claimant?: Claimant | undefined;
+  /** Called when the request was written; again for a repetition. */
+  readonly onSent?: () => void;
 }
 
 /** A response. Redirects are responses like any other; the caller follows them. */
@@ -59,6 +62,8 @@ export interface HttpResponse {
   /** In the order received, names in lower case. */
   readonly headers: readonly (readonly [string, string])[];
   readonly body: Uint8Array;
+  /** The body as it arrived, where it was short and decoding it again gives just `body`. */
+  readonly coded?: CodedBody | undefined;
   /** Milliseconds from the last byte of the request to the first of the response. */
   readonly answerMs: number;
 }

@@ -7,7 +7,9 @@ export interface LookupAnswer {
   readonly family: 4 | 6;
 }
 
-/** Looks up all addresses of a name on behalf of an account; rejects when there are none. */
+/**
+ * Looks up all addresses of a name on behalf of an account; rejects when the name has no address.
+ */
 export type Lookup = (hostname: string, claimant?: Claimant) => Promise<readonly LookupAnswer[]>;
 
 /**

@@ -20,8 +20,8 @@ export const PUBLIC_ONLY: NetworkAllow = { blocks: [], hosts: new Set() };
 /**
  * Reads `NETWORK_ALLOW`: CIDRs (`10.1.0.0/16`), addresses (`10.1.2.3`, `fd00::1`) and `host:port`
  * (`db.internal:8080`, `127.0.0.1:3000`, `[::1]:3000`), separated by commas. A name allows any
- * address that it resolves to, at that port. Throws an Error that quotes an entry that is none of
- * these or is ambiguous.
+ * address that it resolves to, at that port. Throws an Error that quotes an entry that has another
+ * form or is ambiguous.
  */
 export function parseNetworkAllow(text: string): NetworkAllow {
   const blocks: string[] = [];
@@ -100,6 +100,6 @@ export function toHostname(name: string, entry = name): string {
 
 function refuse(entry: string): Error {
   return new Error(
-    `"${entry}" is none of a CIDR (10.0.0.0/8), an address (10.1.2.3) and a host with its port (db.internal:8080, [::1]:8080)`,
+    `"${entry}" is not a CIDR (10.0.0.0/8), an address (10.1.2.3) or a host with its port (db.internal:8080, [::1]:8080)`,
   );
 }

@@ -15,8 +15,8 @@ export const DENY_NOTHING: NetworkDeny = { blocks: [], hosts: new Set(), names: 
 
 /**
  * Reads `NETWORK_DENY`: CIDRs, addresses, `host:port`, and names (`example.com`, which includes
- * `www.example.com`), separated by commas. Throws an Error that quotes an entry that is none of
- * these.
+ * `www.example.com`), separated by commas. Throws an Error that quotes an entry that has another
+ * form.
  */
 export function parseNetworkDeny(text: string): NetworkDeny {
   const blocks: string[] = [];

@@ -19,6 +19,8 @@ export interface OriginPoolsDeps {
    * closed.
    */
   readonly maxOrigins: number;
+  /** How long an idle connection is kept whose server does not say it. */
+  readonly idleMs: number;
   /** As in `NetworkSettings`. */
   readonly torProxy?: string | undefined;
   readonly proxyTarget?: 'address' | 'name' | undefined;
@@ -61,8 +63,8 @@ interface Entry {
 }
 
 /**
- * Makes an empty set; connections are made on demand and end after four idle seconds, or as the
- * server's `Keep-Alive` asks.
+ * Makes an empty set; connections are made on demand and end when they were idle for `idleMs`, or as
+ * the server's `Keep-Alive` asks.
  */
 export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   const entries = createLruMap<string, Entry>({
@@ -96,6 +98,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         maxHeaderSize: MAX_HEADER_BYTES,
         // Each request has timers of its own, which are exact.
         bodyTimeout: 0,
+        keepAliveTimeout: deps.idleMs,
         ...(repairs ? { pipelining: 0 } : {}),
         connect:
           proxyUrl === undefined

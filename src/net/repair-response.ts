@@ -12,9 +12,10 @@ const NOTHING = Buffer.alloc(0);
 
 /**
  * Rewrites the head of the one response that a socket receives, so that a strict parser takes what
- * Chromium takes: folded headers, spaces before a colon, lines without one, bare line feeds, equal
- * lengths, a length with chunks, control characters, Icecast's status line, and 1xx responses that
- * nobody asked for. What cannot be repaired within `maxBytes` is passed on as it is.
+ * Chromium takes. In the head these are folded headers, spaces before a colon, lines without one,
+ * bare line feeds and control characters. In the framing they are equal lengths, and a length with
+ * chunks. The others are Icecast's status line, and 1xx responses that nobody asked for. What
+ * cannot be repaired within `maxBytes` is passed on as it is.
  */
 export function repairResponse(socket: Socket, maxBytes: number): void {
   const push = socket.push.bind(socket);

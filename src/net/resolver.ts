@@ -134,7 +134,7 @@ export function createResolver(deps: ResolverDeps = {}): Lookup {
     using stack = new DisposableStack();
     const grant = await waitForTurn(claimant);
     stack.defer(() => grant.release());
-    // Another look-up of this name may have begun meanwhile.
+    // Another look-up of this name may have begun in that time.
     const meanwhile = recall(name);
     if (meanwhile !== undefined) return meanwhile;
     const work = ask(name).finally(() => running.delete(name));

@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { defined } from '../domain/defined.ts';
 import type { TransientSet } from '../domain/transient-map.ts';
 import { type BodySink, createBodySink } from './body-sink.ts';
 import { HttpError, type HttpFailure, type HttpRequest, type HttpResponse } from './http-client.ts';
@@ -137,6 +138,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
   onRequestSent(): void {
     this.#sentAt = performance.now();
     const { request, options } = this.#exchange;
+    request.onSent?.();
     if (request.headersTimeoutMs === undefined || this.#isAnswered()) return;
     this.#startHeadersLimit();
     void untilTaken(options.body, {
@@ -244,7 +246,8 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
   #succeed(): void {
     if (this.#state !== 'running' || this.#head === undefined) return;
     this.#end();
-    const response = { ...this.#head, body: this.#sink.take() };
+    const { coded } = this.#sink;
+    const response = { ...this.#head, body: this.#sink.take(), ...defined({ coded }) };
     // undici frees the connection in the next turn of the event loop. Resolved any earlier, a
     // caller whose next request goes to the same origin would open another connection.
     queueMicrotask(() => setImmediate(() => this.#settled.resolve(response)));

@@ -59,12 +59,12 @@ export async function sendQueue({
 }
 
 /**
- * Waits until the peer has taken a body that was handed to the operating system: the system accepts
+ * Waits until the peer has taken a body that was handed to the operating system. The system accepts
  * megabytes at once, which a peer that is busy or on a slow line needs seconds to read. The first
  * look is after `firstLookMs`, early enough for a peer that answers quickly. Resolves to undefined
  * when nothing was left to read by then. Otherwise resolves when the peer's system has taken
  * everything, with the milliseconds that the peer needs, at the pace seen, for what its system
- * still holds; or with 0 when the peer has stopped reading.
+ * still holds. It resolves with 0 when the peer has stopped reading.
  */
 export async function untilTaken(
   body: unknown,

@@ -1,8 +1,7 @@
 /**
  * IPv4 blocks that do not belong to the public Internet: IANA's special-purpose registry (RFC 6890
- * and its successors), multicast, and public-looking addresses at which clouds serve the
- * credentials of their machines.
- * https://www.iana.org/assignments/iana-ipv4-special-registry
+ * and its successors) and multicast. Also public-looking addresses at which clouds serve the
+ * credentials of their machines. https://www.iana.org/assignments/iana-ipv4-special-registry
  */
 export const NOT_PUBLIC_IPV4: readonly string[] = [
   '0.0.0.0/8', // this network; 0.0.0.0 reaches the own machine

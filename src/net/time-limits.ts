@@ -12,7 +12,7 @@ export interface TimeLimit {
 
 /**
  * Makes a set without limits. A limit that runs out lets the event loop read the sockets once more
- * before it takes effect: a response that had arrived in time counts, even when the process was too
+ * before it takes effect. A response that had arrived in time counts, even when the process was too
  * busy to read it.
  */
 export function createTimeLimits(): TimeLimits {

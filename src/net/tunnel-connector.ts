@@ -7,6 +7,7 @@ import type { HttpError } from './http-client.ts';
 import { toHttpError } from './http-failures.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import { openTunnel } from './proxy-tunnel.ts';
+import { createSessionKeeper, MAX_CACHED_SESSIONS, sharedSecureContext } from './tls-sessions.ts';
 
 /** How hosts are reached through a proxy, and how their addresses are judged. */
 export interface ProxyRoute {
@@ -25,10 +26,10 @@ const MAX_ADDRESSES = 3;
 
 /**
  * Connects to a host through a proxy. The name is looked up here, and the proxy is given an address
- * that was judged: if it were given the name, it would look it up again, and a name server that
- * answers differently then could lead the proxy into its own network. For a proxy that accepts only
- * names (`proxyTarget` is `name`), all addresses that the name has here must be permitted. Names
- * under `.onion`, which no name server knows, are passed to the proxy of Tor as they are.
+ * that was judged. If it were given the name, it would look it up again. A name server that answers
+ * differently then could lead the proxy into its own network. For a proxy that accepts only names
+ * (`proxyTarget` is `name`), all addresses that the name has here must be permitted. Names under
+ * `.onion`, which no name server knows, are passed to the proxy of Tor as they are.
  */
 export async function connectThroughProxy(
   route: ProxyRoute,
@@ -73,9 +74,10 @@ export function createTunnelConnector(
   const secure = buildConnector({
     timeout: deps.timeoutMs,
     allowH2: deps.http2,
-    maxCachedSessions: 2,
-    ...(deps.ca === undefined ? {} : { ca: deps.ca }),
-  });
+    maxCachedSessions: MAX_CACHED_SESSIONS,
+    secureContext: sharedSecureContext(deps.ca),
+  }) as (...args: Parameters<buildConnector.connector>) => Socket;
+  const keepSession = createSessionKeeper();
 
   return (options, callback) => {
     const done = (...[error, socket]: Parameters<buildConnector.Callback>): void => {
@@ -92,8 +94,8 @@ export function createTunnelConnector(
       ...(claimant === undefined ? {} : { claimant }),
     }).then(
       (socket) => {
-        if (options.protocol === 'https:') secure({ ...options, httpSocket: socket }, done);
-        else done(null, socket);
+        if (options.protocol !== 'https:') done(null, socket);
+        else keepSession(secure({ ...options, httpSocket: socket }, done));
       },
       (error: unknown): void => done(toProxyError(error), null),
     );

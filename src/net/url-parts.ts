@@ -9,6 +9,12 @@ export function effectivePort(url: URL): number {
   return url.protocol === 'https:' ? 443 : 80;
 }
 
+/** The path and the query of a request for a URL; a `?` without a query stays, as in browsers. */
+export function pathAndQuery(url: URL): string {
+  if (url.search !== '') return url.pathname + url.search;
+  return url.href.split('#', 1)[0]?.endsWith('?') === true ? `${url.pathname}?` : url.pathname;
+}
+
 /**
  * The value of `Authorization` or `Proxy-Authorization` for the user name and password in a URL;
  * undefined without them.

@@ -5,7 +5,7 @@ import { rest_name } from '../../gen/queuedcrawler/v1/options_pb.ts';
 export interface EnumNames {
   /** The name of a value, or the number itself when the value is unknown. */
   toName(value: number): string | number;
-  /** The value by its REST name or full name, in any case; undefined when there is none. */
+  /** The value by its REST name or full name, in any case; undefined for an unknown name. */
   valueOf(text: string): number | undefined;
   /** All names but the empty one, in the order of the proto. */
   readonly words: readonly string[];

@@ -11,6 +11,8 @@ import { readRequestBody } from './request-body.ts';
 export interface Exchange {
   /** As sent: `GET`, `HEAD`, ... */
   readonly method: string;
+  /** The query as sent, without its `?`. */
+  readonly query: string;
   /** Names and values of the query in turn, decoded. */
   readonly parameters: readonly string[];
   /** The call as handlers see it. */
@@ -51,6 +53,7 @@ export function createExchange(
 
   const exchange = {
     method: request.method ?? 'GET',
+    query,
     parameters,
     call,
     header,

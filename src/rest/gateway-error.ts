@@ -31,7 +31,7 @@ export class GatewayError extends Error {
 
 /**
  * A 422 error for a value that does not fit its field. `path` names the parameter or field as the
- * client wrote it, for example `items[3].url`; the reason is made of its last name, so that it is
+ * client wrote it, for example `items[3].url`. The reason is made of its last name, so that it is
  * the same for every index.
  */
 export function badValue(

@@ -38,7 +38,9 @@ export function restFields(desc: DescMessage): readonly DescField[] {
   return desc.fields;
 }
 
-/** Finds a field by its proto name, for rules. Throws at start when there is none. */
+/**
+ * Finds a field by its proto name, for rules. Throws at start when the message has no such field.
+ */
 export function fieldNamed(desc: DescMessage, name: string, where: string): DescField {
   const field = desc.fields.find((each) => each.name === name);
   if (field === undefined) throw new Error(`${where}: ${desc.typeName} has no field "${name}"`);

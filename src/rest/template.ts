@@ -20,7 +20,7 @@ export interface Template {
   readonly source: string;
   readonly segments: readonly TemplateSegment[];
   readonly variables: readonly TemplateVariable[];
-  /** The text after the last `:`; empty when there is none. */
+  /** The text after the last `:`; empty without a colon. */
   readonly verb: string;
 }
 

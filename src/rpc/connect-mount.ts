@@ -6,6 +6,7 @@ import {
   createConnectRouter,
   createContextValues,
   type MethodImpl,
+  type Transport,
 } from '@connectrpc/connect';
 import {
   universalRequestFromNodeRequest,
@@ -33,6 +34,7 @@ import {
   scanQueryMessage,
   type WireShape,
 } from './intake.ts';
+import { createLocalTransport } from './local-transport.ts';
 import { exchangeKey, type RpcExchange, toCall } from './rpc-exchange.ts';
 
 /** The collaborators of the mount. */
@@ -62,6 +64,8 @@ export interface ConnectMount {
    * or let in before its body is read.
    */
   checksHeader(request: AnyRequest): boolean;
+  /** Calls the table from within, with a token and on behalf of a request of another protocol. */
+  transport(request: AnyRequest, response: AnyResponse, token: string): Transport;
   /** Answers a request whose path {@link ConnectMount.handles} takes. Never throws. */
   handle(request: AnyRequest, response: AnyResponse): void;
   /**
@@ -133,15 +137,8 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     );
   }
 
-  async function answer(request: AnyRequest, response: AnyResponse): Promise<void> {
-    const { path } = parseTarget(request.url ?? '/');
-    const handler = handlers.get(path);
-    const mounted = rows.get(path);
-    if (handler === undefined || mounted === undefined) throw new Error('not a path of the table');
-    const contentType = request.headers['content-type'];
+  function newExchange(request: AnyRequest, response: AnyResponse): RpcExchange {
     const note = requestNote(request);
-    note.route = methodName(mounted.method.desc);
-    if (/^application\/grpc(?!-web)/.test(contentType ?? '')) writePlainMessages(response);
     const exchange: RpcExchange = {
       transfer: createTransfer(request, response, pools, () => exchange.call?.caller),
       onCall(call) {
@@ -149,6 +146,18 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
         note.protocol = call.protocol;
       },
     };
+    return exchange;
+  }
+
+  async function answer(request: AnyRequest, response: AnyResponse): Promise<void> {
+    const { path } = parseTarget(request.url ?? '/');
+    const handler = handlers.get(path);
+    const mounted = rows.get(path);
+    if (handler === undefined || mounted === undefined) throw new Error('not a path of the table');
+    const contentType = request.headers['content-type'];
+    requestNote(request).route = methodName(mounted.method.desc);
+    if (/^application\/grpc(?!-web)/.test(contentType ?? '')) writePlainMessages(response);
+    const exchange = newExchange(request, response);
     const values = createContextValues().set(exchangeKey, exchange);
     const incoming = universalRequestFromNodeRequest(request, response, undefined, values);
     const isText = isGrpcWebText(contentType);
@@ -176,6 +185,8 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
       if (parseBearer(headers.authorization) === undefined) return false;
       return rows.get(parseTarget(url).path)?.policy.access !== 'public';
     },
+    transport: (request, response, token) =>
+      createLocalTransport(router.handlers, token, () => newExchange(request, response)),
     handle(request, response) {
       answer(request, response).catch((error: unknown) => {
         if (error instanceof URIError && !response.headersSent) {

@@ -19,7 +19,9 @@ export interface WireShape {
   readonly isFramed: boolean;
   /** The header that names the compression. */
   readonly encodingHeader: string;
-  /** The flag of a final frame that is no message; undefined where there is none. */
+  /**
+   * The flag of a final frame that is not a message; undefined for a protocol without such frames.
+   */
   readonly endFlag?: number;
 }
 

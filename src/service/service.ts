@@ -18,6 +18,7 @@ import { type Authenticator, createAuthenticator } from './accounts/authenticate
 import type { DiskRoom } from './accounts/disk-room.ts';
 import { createFailedTokens } from './accounts/failed-tokens.ts';
 import { createQuotas, type Quotas } from './accounts/quotas.ts';
+import { createTokenWatch, type TokenWatch } from './accounts/token-watch.ts';
 import { type CrawlerAccess, createCrawlerAccess } from './crawlers/crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
 import { createHostManagement, type HostManagement } from './crawlers/host-management.ts';
@@ -43,6 +44,7 @@ import { createCrawlerList, type ListCrawlers } from './reads/crawler-list.ts';
 import { createFailureGroups, type ListFailures } from './reads/failures.ts';
 import { createHostReads, type HostReads } from './reads/host-list.ts';
 import { createListings, type Listings } from './reads/listings.ts';
+import { createMarkdownPages, type MarkdownPages } from './reads/markdown-pages.ts';
 import { createOverviews } from './reads/overviews.ts';
 import { createResultStreams, type ResultStreams } from './reads/result-streams.ts';
 import { createStatistics, type Statistics } from './reads/stats.ts';
@@ -71,7 +73,7 @@ export interface ServiceDeps {
   readonly settings: ServiceSettings;
   /** Called for each thing that ended, for metrics. */
   readonly observe: {
-    /** A crawl began, so long after its job was due. */
+    /** A crawl began, `lagMs` after its job was due. */
     start(lagMs: number): void;
     crawl(outcome: JobOutcome, crawl: TimedWork): void;
     delivery(outcome: DeliveryOutcome, delivery: TimedWork): void;
@@ -92,6 +94,8 @@ export interface ServiceSettings {
   readonly accountLimits: AccountLimits;
   readonly pushRatePerSecond: number;
   readonly inlineConcurrency: number;
+  /** The longest page. */
+  readonly maxBodyBytes: number;
   /** Browser pages that are open at once. */
   readonly browserPages: number;
   /** Why a callback URL can never be called; undefined if it can. */
@@ -114,6 +118,7 @@ export interface ServiceSettings {
 /** All use cases, wired. */
 export interface Service {
   readonly authenticator: Authenticator;
+  readonly tokenWatch: TokenWatch;
   readonly accounts: AccountManagement;
   readonly quotas: Quotas;
   readonly crawlers: CrawlerManagement;
@@ -124,6 +129,7 @@ export interface Service {
   readonly pushing: Pushing;
   readonly inlineCrawls: InlineCrawls;
   readonly storage: Storage;
+  readonly markdownPages: MarkdownPages;
   readonly resultStreams: ResultStreams;
   readonly statistics: Statistics;
   readonly listings: Listings;
@@ -206,6 +212,7 @@ export function createService(deps: ServiceDeps): Service {
   });
   return {
     authenticator,
+    tokenWatch: createTokenWatch({ authenticator }),
     dispatcher,
     pushing,
     quotas,
@@ -234,9 +241,11 @@ export function createService(deps: ServiceDeps): Service {
       offer,
       defaults,
       retentionDays,
+      maxBodyBytes: settings.maxBodyBytes,
       concurrency: settings.inlineConcurrency,
     }),
     storage: createStorage({ results: store.results, clock }),
+    markdownPages: createMarkdownPages(deps.threads),
     resultStreams: createResultStreams({ results: store.results, access }),
     statistics: createStatistics({ store, clock }),
     listings: createListings({ store, access, clock, waits: hostReads.waits }),

@@ -1,6 +1,6 @@
 /**
  * Look-ups that read after their caller asked, never before. Callers that ask for a key while it is
- * being read share the next reading, so at most one reading of a key is in progress and one waits,
+ * being read share the next reading. So at most one reading of a key is in progress and one waits,
  * however many callers there are.
  */
 export function createSharedLookup<Value>(

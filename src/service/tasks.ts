@@ -66,7 +66,7 @@ export function resumeCrawlers(deps: WakeDeps & Pick<TaskDeps, 'clock'>): Promis
   return wakeLost(deps, deps.clock.now(), CRAWLERS_PER_PROCESS);
 }
 
-/** Runs `work`, which may take longer than the task's lock, and renews the lock meanwhile. */
+/** Runs `work`, which may take longer than the task's lock, and renews the lock until it ends. */
 async function whileTouching<Value>(
   task: Task,
   lockMs: number,

@@ -35,6 +35,7 @@ export interface JobSummary
     | 'rid'
     | 'crawlerId'
     | 'url'
+    | 'host'
     | 'method'
     | 'state'
     | 'retry'

@@ -4,7 +4,7 @@ import type { Database, ProcessReport } from '../domain/process-report.ts';
 export interface ProcessStore {
   /** Replaces the process's report. Reports that are not renewed are forgotten within the hour. */
   report(report: ProcessReport): Promise<void>;
-  /** Removes a report. False when there is none. */
+  /** Removes a report. False when it does not exist. */
   remove(processId: string): Promise<boolean>;
   /** Reports since `since`, by `processId`. */
   list(since: Date): Promise<ProcessReport[]>;

@@ -169,8 +169,8 @@ export interface TurnReceipt {
   /** When the next delivery falls due, if some were asked for, none was due, and there is one. */
   readonly nextDeliveryAt: Date | undefined;
   /**
-   * The started jobs whose start was not written, because they were removed meanwhile, or for one
-   * of the two reasons below. Their crawls must be dropped.
+   * The started jobs whose start was not written, because they were removed first, or for one of
+   * the two reasons below. Their crawls must be dropped.
    */
   readonly lost: readonly string[];
   /** Empty when the lease is not current or the crawler is paused. */
@@ -260,7 +260,8 @@ export interface QueueStore {
    * Takes the crawler's lease until `now + ttlMs`, unless another owner has a live one. Jobs and
    * deliveries that an older epoch had in progress become due again at once; a job keeps its retry
    * count. If the previous lease had lapsed, its holder counts as crashed, and the `crashes` of
-   * each job that it was crawling grow by one.
+   * each job that it was crawling grow by one. Undefined also while another owner has a live lease of
+   * a crawler of the same account and pace group.
    */
   acquire(crawlerId: string, owner: string, ttlMs: number, now: Date): Promise<Lease | undefined>;
   /**
@@ -270,13 +271,13 @@ export interface QueueStore {
   visit(leases: readonly Lease[], now: Date, ttlMs?: number): Promise<CrawlerNews[]>;
   /**
    * Ends the lease and returns when the crawler has work next: its earliest due job (now or later)
-   * or delivery. Both in one step, so that a push meanwhile is not missed. Pauses count as for
+   * or delivery. Both in one step, so that no push is missed between them. Pauses count as for
    * {@link crawlersWithWorkDue}.
    */
   release(lease: Lease, now: Date): Promise<{ readonly wakeAt: Date | undefined }>;
   /**
    * Writes what ended and started in a run since its last turn, and looks for more. A run starts the
-   * jobs that it has found whenever it has room, and writes that in its next turn: nobody else
+   * jobs that it has found whenever it has room, and writes that in its next turn. No other process
    * starts jobs of the crawler while the lease is current. A crash in between leaves a job queued,
    * untried.
    */
@@ -299,7 +300,7 @@ export interface QueueStore {
   countScheduled(crawlerId: string, now: Date): Promise<number>;
   /** At most `limit` waiting and retrying jobs behind the position `after`, earliest due first. */
   listQueued(crawlerId: string, limit: number, after?: QueuePlace): Promise<ListedJob[]>;
-  /** Removes a queued or running job; false when there is none. */
+  /** Removes a queued or running job; false when it does not exist. */
   deleteJob(crawlerId: string, rid: string, now: Date): Promise<boolean>;
   /** Removes all waiting and retrying jobs, and returns their number. */
   purge(crawlerId: string, now: Date): Promise<number>;

@@ -11,12 +11,12 @@ export const PUSH_REQUEST_MS = DAY_MS;
 export const MAX_LOGGED_ATTEMPTS = 100;
 
 /**
- * An episode over an account's limit lasts until the account has fallen to this share of the limit,
- * so that a queue that stays near its limit causes one notice and not many.
+ * An episode over an account's limit lasts until the account has fallen to this share of the limit.
+ * So a queue that stays near its limit causes one notice and not many.
  */
 export const EPISODE_END = 0.9;
 
-/** At most so many results are added up for statistics. */
+/** Most results that are added up for statistics. */
 export const MAX_SUMMED_RESULTS = 2_000_000;
 
 /** The two pauses of a crawler. */

@@ -46,8 +46,8 @@ export interface WantedProcesses {
  */
 export interface ShareStore {
   /**
-   * Finds up to `limit` crawlers of each kind: one of each account in turn, in an order that differs
-   * from call to call, so that no account keeps others from help.
+   * Finds up to `limit` crawlers of each kind. It takes one of each account in turn, in an order
+   * that differs from call to call, so that no account keeps others from help.
    */
   wanted(limit: number, now: Date): Promise<WantedProcesses>;
   /**

@@ -104,11 +104,11 @@ export interface AccountStore {
   findByName(name: string): Promise<Account | undefined>;
   get(accountId: string): Promise<Account | undefined>;
   list(paging: Paging): Promise<Account[]>;
-  /** Returns the changed account; undefined if there is none. */
+  /** Returns the changed account; undefined if it does not exist. */
   update(accountId: string, patch: AccountPatch): Promise<Account | undefined>;
   /**
-   * False if there is none. Throws `failed_precondition` while it has crawlers. `maintain` removes
-   * its results, a batch at a time.
+   * False if it does not exist. Throws `failed_precondition` while it has crawlers. `maintain`
+   * removes its results, a batch at a time.
    */
   remove(accountId: string, now: Date): Promise<boolean>;
   /** The waiting and retrying URLs of all its crawlers. */
@@ -152,8 +152,8 @@ export interface CrawlerStore {
   /** By name; only those of `tokenType` if it is given. */
   list(accountId: string, paging: Paging, tokenType?: TokenType): Promise<Crawler[]>;
   /**
-   * Returns the changed crawler; undefined if there is none. Throws the error of `quotaExceeded`
-   * if a higher concurrency would exceed the quota.
+   * Returns the changed crawler; undefined if it does not exist. Throws the error of
+   * `quotaExceeded` if a higher concurrency would exceed the quota.
    */
   update(
     crawlerId: string,
@@ -162,9 +162,9 @@ export interface CrawlerStore {
     quota?: Pick<CrawlerQuota, 'concurrency'>,
   ): Promise<Crawler | undefined>;
   /**
-   * Replaces the signing secrets if the newest of them still is `newest` (undefined: there is
-   * none), so that no rotation overwrites another. Otherwise `changed` is false, and the crawler is
-   * returned as it is now. Undefined when there is none.
+   * Replaces the signing secrets if the newest of them still is `newest` (undefined: no secret
+   * yet), so that no rotation overwrites another. Otherwise `changed` is false, and the crawler is
+   * returned as it is now. Undefined when the crawler does not exist.
    */
   replaceSecrets(
     crawlerId: string,
@@ -193,7 +193,7 @@ export interface CrawlerStore {
   ): Promise<{ readonly crawler: Crawler; readonly changed: boolean } | undefined>;
   /**
    * Removes the crawler with its jobs, deliveries and statistics, and returns the number of URLs
-   * that were queued; undefined if there is none.
+   * that were queued; undefined if it does not exist.
    */
   remove(crawlerId: string): Promise<{ readonly purged: number } | undefined>;
   counters(crawlerIds: readonly string[]): Promise<Map<string, CrawlerCounters>>;
@@ -259,8 +259,8 @@ export interface NumberedResult {
 export interface NumberedResults {
   readonly results: readonly NumberedResult[];
   /**
-   * Where to go on: everything up to there has been returned, and nothing will ever appear before
-   * it.
+   * Where to continue: everything up to there has been returned, and nothing will ever appear
+   * before it.
    */
   readonly place: ResultPlace;
   /** Whether there was nothing more; false when there may be. */

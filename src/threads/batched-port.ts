@@ -7,7 +7,7 @@ export interface BatchedPort<Message> {
 
 /**
  * In an iteration that takes longer, what it has posted so far is sent, so that the other thread
- * goes on meanwhile; otherwise a crawler's slots would wait for one another at each thread.
+ * continues in parallel. Otherwise a crawler's slots would wait for one another at each thread.
  */
 const LONGEST_WAIT_MS = 0.3;
 

@@ -3,12 +3,12 @@ import type { Content } from '../domain/result-fields.ts';
 import { type BodyRead, type ReceivedBody, readBody } from '../engine/http/read-body.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import { createTurnQueue } from '../fairness/turn-queue.ts';
-import { packSteps } from './compress.ts';
+import { type PackedCoding, packSteps } from './compress.ts';
 
 /** What is done with a large body. */
 export type BodyWork =
   | { readonly kind: 'read'; readonly received: ReceivedBody }
-  | { readonly kind: 'pack'; readonly content: Content };
+  | { readonly kind: 'pack'; readonly content: Content; readonly coding: PackedCoding };
 
 /** A large body, and what is to be done with it. */
 export interface BodyTask {
@@ -34,8 +34,8 @@ export type BodyAnswer =
 export interface BodyQueue {
   add(task: BodyTask): void;
   /**
-   * Takes the next step for the account whose turn it is. Returns the answer that it was the last
-   * step to; undefined if there is none yet, or nothing to do.
+   * Takes the next step for the account whose turn it is. Returns the answer if this step completed
+   * one; otherwise undefined.
    */
   step(): { readonly id: number; readonly answer: BodyAnswer } | undefined;
   /** Whether there is something to do. */
@@ -95,10 +95,10 @@ export function createBodyQueue(): BodyQueue {
 function* answerSteps(work: BodyWork): Steps<BodyAnswer> {
   try {
     if (work.kind === 'read') return { kind: 'read', result: yield* readBody(work.received) };
-    const { content } = work;
+    const { content, coding } = work;
     return {
       kind: 'packed',
-      result: { body: content.body, packed: yield* packSteps(content) },
+      result: { body: content.body, packed: yield* packSteps(content, coding) },
     };
   } catch (error) {
     return { kind: 'failed', message: error instanceof Error ? error.message : '' };

@@ -4,7 +4,7 @@ import { transferable } from './messages.ts';
 import { yieldToService } from './thread-priority.ts';
 
 // The program of the thread that reads and compresses the large bodies of one crawl thread. It yields to
-// that thread, which crawls for others meanwhile, as that one yields to the service.
+// that thread, which crawls for others at the same time, as that one yields to the service.
 
 const port = parentPort;
 if (port === null) throw new Error('this file is a worker');
@@ -18,7 +18,9 @@ function moved(answer: BodyAnswer): ArrayBuffer[] {
   return transferable(answer.result.body, answer.result.packed);
 }
 
-/** Takes a step, and goes on when what has come meanwhile is in the queue. */
+/**
+ * Takes a step, and takes the next one when all messages that arrived during it are in the queue.
+ */
 function work(): void {
   const done = queue.step();
   if (done !== undefined) port?.postMessage(done, moved(done.answer));

@@ -1,3 +1,4 @@
+import type { BodyCoding, CodedBody } from '../domain/body-coding.ts';
 import { defined } from '../domain/defined.ts';
 import { type DeliveryMode, deliveryModes } from '../domain/delivery-mode.ts';
 import { discard } from '../domain/discard.ts';
@@ -19,7 +20,7 @@ import {
 } from '../engine/extract/format-page.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import { deliveryBody } from '../webhook/delivery-body.ts';
-import { compressSmall } from './compress.ts';
+import { compressSmall, type PackedCoding } from './compress.ts';
 import { largeBodies } from './large-bodies.ts';
 
 /** What a page becomes: the answer to an inline crawl, or the record of a job. */
@@ -58,19 +59,21 @@ export interface CrawlResult extends CrawlStatus {
   readonly details: ResultDetails;
   /** Not compressed; empty unless the spec is `inline`. */
   readonly body: Uint8Array;
-  /** The bytes to store or deliver, gzip; empty when there are none. */
+  /** The bytes to store or deliver, compressed; empty for an empty page. */
   readonly packed: Uint8Array;
+  /** How `packed` is compressed: with gzip where it is delivered. */
+  readonly coding: BodyCoding;
   /** Media type of the content of `packed`. */
   readonly packedType: string;
   /**
-   * What `packed` was compressed from, where it is short and delivered: the signature of a delivery
+   * What `packed` decompresses to, where it is delivered and not long: the signature of a delivery
    * covers it, and to decompress it takes a ninth of the time that the service spends on a page.
    */
   readonly plain?: Uint8Array;
 }
 
 const NOTHING = new Uint8Array(0);
-const SHORT_BYTES = 32 * 1_024;
+const SHORT_BYTES = 256 * 1_024;
 /**
  * Bodies up to this take a millisecond or two at most; handing one to another thread would cost as much.
  */
@@ -94,31 +97,46 @@ export async function buildResult(input: ResultInput, claimant: Claimant): Promi
     details,
   };
   const { kind, rid } = spec;
-  if (rid === undefined) return { ...result, packed: NOTHING, packedType: '' };
+  if (rid === undefined) return { ...result, packed: NOTHING, coding: 'gzip', packedType: '' };
   const toContent = keptContents[kind === 'inline' ? 'storage' : spec.delivery];
   const reported = { ...result, rid, pushedUrl: request.url };
   const content = toContent(formatted, reported, request.parameters);
   const isDelivered = kind === 'record' && deliveryModes[spec.delivery].delivers;
+  const asCame = codedContent(page, content, isDelivered);
   const { body, packed, plain } =
-    content.body.byteLength <= SMALL_BYTES
-      ? packSmall(content)
-      : { ...(await largeBodies.pack(content, claimant)), plain: undefined };
-  if (kind !== 'inline') discard(body);
+    asCame === undefined
+      ? await pack(content, isDelivered ? 'gzip' : 'zstd', claimant)
+      : { body: content.body, packed: asCame, plain: content.body };
   const keepsPlain = isDelivered && plain !== undefined && plain.byteLength <= SHORT_BYTES;
+  if (kind !== 'inline' && !(keepsPlain && plain === body)) discard(body);
   return {
     ...result,
     body: kind === 'inline' ? body : NOTHING,
-    packed,
+    packed: packed.bytes,
+    coding: packed.coding,
     packedType: content.contentType,
     ...(keepsPlain ? { plain: withOwnMemory(plain) } : {}),
   };
 }
 
-function packSmall(content: Content) {
+/** The content as the site coded it, unless a receiver of deliveries may not know the coding. */
+function codedContent(page: Page, content: Content, isDelivered: boolean): CodedBody | undefined {
+  const { coded } = page;
+  if (coded === undefined || content.envelope !== undefined) return undefined;
+  if (content.body !== page.body || (isDelivered && coded.coding !== 'gzip')) return undefined;
+  return { ...coded, bytes: withOwnMemory(coded.bytes) };
+}
+
+async function pack(content: Content, coding: PackedCoding, claimant: Claimant) {
+  if (content.body.byteLength > SMALL_BYTES) {
+    const { body, packed } = await largeBodies.pack(content, coding, claimant);
+    return { body, packed: { coding, bytes: packed }, plain: undefined };
+  }
   const pieces = [...contentPieces(content)];
   const [first = NOTHING] = pieces;
   const plain = pieces.length > 1 ? Buffer.concat(pieces) : first;
-  return { body: content.body, packed: compressSmall(plain), plain };
+  const bytes = compressSmall(plain, coding);
+  return { body: content.body, packed: { coding, bytes }, plain };
 }
 
 /** The bytes, copied if they share their memory: that would be copied whole to another thread. */
@@ -144,7 +162,7 @@ const keptContents: Readonly<
 
 /**
  * The content that storage keeps of a page: the page itself, or with `scraper` or `autoparse` an
- * envelope whose `body` is the data, which is what readers of stored results expect.
+ * envelope whose `body` is the data. Readers of stored results expect that.
  */
 function storedContent(
   formatted: FormattedPage,

@@ -20,6 +20,8 @@ export interface ThreadRequest {
   readonly message: (id: number) => ToCrawlThread;
   /** The session that the request may change. */
   readonly session?: CookieSession | undefined;
+  /** Called when a request of the crawl was sent. */
+  readonly onSent?: (() => void) | undefined;
   /** Buffers of the message that are handed over instead of copied. */
   readonly transfer?: readonly ArrayBuffer[];
 }
@@ -62,6 +64,7 @@ interface Pending {
   readonly claimant: Claimant;
   readonly signal: AbortSignal;
   readonly session: CookieSession | undefined;
+  readonly onSent: (() => void) | undefined;
   readonly resolve: (answer: ThreadAnswer) => void;
   readonly reject: (error: Error) => void;
   /** Memory beyond the base. */
@@ -120,6 +123,7 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
     if (kind === 'wants') void grant(id, request, message.bytes);
     else if (kind === 'gives') giveBack(request);
     else if (kind === 'cookies') request.session?.change(message.changes);
+    else if (kind === 'sent') request.onSent?.();
     else {
       pending.delete(id);
       if (kind === 'failed') request.reject(new Error(message.message));
@@ -155,11 +159,12 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
     get largeBytes() {
       return largeBytes;
     },
-    async send({ claimant, signal, session, message, transfer = [] }) {
+    async send({ claimant, signal, session, onSent, message, transfer = [] }) {
       lastId = (lastId % MAX_ID) + 1;
       const id = lastId;
       const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
-      const request: Pending = { claimant, signal, session, resolve, reject, held: undefined };
+      const held = undefined;
+      const request: Pending = { claimant, signal, session, onSent, resolve, reject, held };
       const onAbort = (): void => port.post({ kind: 'abort', id });
       pending.set(id, request);
       signal.addEventListener('abort', onAbort, { once: true });

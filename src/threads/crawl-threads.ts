@@ -35,8 +35,8 @@ export interface Crawled {
 export const BASE_BYTES = 64 * 1_024;
 
 /**
- * The threads in which pages are crawled and results are built, beside the service's own. Calls
- * reject with {@link ThreadLost} when their thread ended, and with the signal's reason when
+ * The threads in which pages are crawled and results are built, in addition to the service's own.
+ * Calls reject with {@link ThreadLost} when their thread ended, and with the signal's reason when
  * aborted.
  */
 export interface CrawlThreads {
@@ -52,6 +52,8 @@ export interface CrawlThreads {
     screenshotUrl: string | undefined,
     signal: AbortSignal,
   ): Promise<Crawled>;
+  /** Reads the document of a page; see {@link DocumentThreads.read}. */
+  readonly readDocument: DocumentThreads['read'];
   /** Starts a thread, so that the first crawl need not wait for one. */
   warmUp(): void;
   /** Requests in flight, threads that run, and threads that ended and had to be replaced. */
@@ -87,9 +89,9 @@ const MAX_HEAP_MB = 384;
 /** After a thread has ended, none is started that nothing waits for. */
 const REST_MS = 1_000;
 /**
- * A thread that has read so much, and then has nothing to do for so long, is ended, and another one
- * started. The allocator returns what a flood of large pages took only when the thread ends: 150 to
- * 250 MB. Connections that are idle are closed by then.
+ * A thread that has read this many bytes, and has then been idle this long, is ended, and another
+ * one is started. The allocator returns what a flood of large pages took only when the thread ends:
+ * 150 to 250 MB. Connections that are idle are closed by then.
  */
 const WORN_BYTES = 256 * 1_024 * 1_024;
 const WORN_IDLE_MS = 5_000;
@@ -105,7 +107,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
   const quarantine = deps.threads;
 
   async function crawl({ task, spec, isSuspect }: CrawlOrder, signal: AbortSignal) {
-    const { session, ...sent } = task;
+    const { session, onSent, ...sent } = task;
     const cookies = await session?.read();
     const place = isSuspect || routing.isSuspect(task) ? undefined : routing.enter(task);
     try {
@@ -113,9 +115,11 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
         claimant: toClaimant(task),
         signal,
         session,
+        onSent,
         message: (id) => ({
           kind: 'crawl',
           id,
+          tellsSent: onSent !== undefined,
           task: { ...sent, politeness: undefined, request: toRequest(task.request) },
           cookies,
           spec,
@@ -166,6 +170,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
     async build(page, order, screenshotUrl, signal) {
       return toCrawled(await build(page, order, screenshotUrl, signal), undefined);
     },
+    readDocument: deps.documents.read,
     warmUp: () => pool.prepare(0),
     activity: pool.activity,
     close: pool.close,

@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { CrawlRequest } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
-import type { Page } from '../engine/engine.ts';
 import {
   type DocumentOutput,
   type DocumentWork,
   documentWork,
   MAX_DOCUMENT_BYTES,
+  type ReadablePage,
 } from '../engine/extract/format-page.ts';
 import { type Claimant, createFairPool } from '../fairness/fair-pool.ts';
 import { threadEnvironment } from './thread-environment.ts';
@@ -27,8 +27,8 @@ export interface DocumentThreads {
    * cannot be read in time, or at all, has `failed`. Rejects only with the signal's reason.
    */
   read(
-    page: Page,
-    request: CrawlRequest,
+    page: ReadablePage,
+    request: Pick<CrawlRequest, 'parameters'>,
     claimant: Claimant,
     signal: AbortSignal,
   ): Promise<DocumentOutput | undefined>;

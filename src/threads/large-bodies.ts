@@ -3,6 +3,7 @@ import type { Content } from '../domain/result-fields.ts';
 import type { BodyRead, ReceivedBody } from '../engine/http/read-body.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { BodyAnswer, BodyTask, BodyWork, Packed } from './body-queue.ts';
+import type { PackedCoding } from './compress.ts';
 import { threadEnvironment } from './thread-environment.ts';
 
 /**
@@ -11,7 +12,7 @@ import { threadEnvironment } from './thread-environment.ts';
  */
 export interface LargeBodies {
   read(received: ReceivedBody, claimant: Claimant): Promise<BodyRead>;
-  pack(content: Content, claimant: Claimant): Promise<Packed>;
+  pack(content: Content, coding: PackedCoding, claimant: Claimant): Promise<Packed>;
 }
 
 /** Without large bodies for this long, the thread ends. */
@@ -27,9 +28,10 @@ export const largeBodies: LargeBodies = {
     if (answer.kind !== 'read') throw new Error('the wrong answer for a body that is read');
     return answer.result;
   },
-  async pack(content, claimant) {
+  async pack(content, coding, claimant) {
     const body = withOwnMemory(content.body);
-    const answer = await perform({ kind: 'pack', content: { ...content, body } }, body, claimant);
+    const work = { kind: 'pack', content: { ...content, body }, coding } as const;
+    const answer = await perform(work, body, claimant);
     if (answer.kind !== 'packed') throw new Error('the wrong answer for a body that is packed');
     return answer.result;
   },

@@ -23,7 +23,9 @@ export type ToCrawlThread =
   | {
       readonly kind: 'crawl';
       readonly id: number;
-      readonly task: Omit<CrawlTask, 'session'>;
+      readonly task: Omit<CrawlTask, 'session' | 'onSent'>;
+      /** Whether to tell when its requests are sent. */
+      readonly tellsSent: boolean;
       /** The cookies of its session; undefined when it has none. */
       readonly cookies: readonly SessionCookie[] | undefined;
       readonly spec: ResultSpec;
@@ -45,6 +47,8 @@ export type FromCrawlThread =
   | { readonly kind: 'page'; readonly id: number; readonly page: Page }
   /** It failed inside, or was aborted: the site sees nothing of it any more. */
   | { readonly kind: 'failed'; readonly id: number; readonly message: string }
+  /** A request of the crawl was sent. */
+  | { readonly kind: 'sent'; readonly id: number }
   /** What a crawl changed in its session. */
   | { readonly kind: 'cookies'; readonly id: number; readonly changes: CookieChanges }
   /** Needs room for `bytes` in all before it reads on. */

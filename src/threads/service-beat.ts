@@ -1,11 +1,14 @@
 import type { ThreadState } from './messages.ts';
 
-// A process that was stopped (SIGSTOP, a suspended machine) may have lost its leases meanwhile. When
-// it goes on, its crawl threads go on as well, and one may send requests before the service has
+// A process that was stopped (SIGSTOP, a suspended machine) may have lost its leases. When it
+// resumes, its crawl threads resume as well, and one may send requests before the service has
 // aborted them. So a thread sends none unless the service has been awake all the time.
 
 const BEAT_MS = 100;
-/** Who is silent for so long was stopped, or is too busy to abort what must not go on. */
+/**
+ * A service that is silent for this long was stopped, or is too busy to abort what must not
+ * continue.
+ */
 const ASLEEP_MS = 1_000;
 const ASK_AGAIN_MS = 20;
 
@@ -25,9 +28,10 @@ export function beatForThread(state: Pick<ThreadState, 'beatService'>): () => vo
 }
 
 /**
- * Watches the service from a thread, as long as that runs. The returned function returns undefined if
- * the service has been awake all the time, as far as the thread can tell; else a promise that
- * resolves when it is awake again, and what it has sent until then was read, or `signal` is aborted.
+ * Watches the service from a thread, as long as that runs. The returned function returns undefined
+ * if the service has been awake all the time, as far as the thread can tell. Otherwise it returns a
+ * promise. That resolves when the service is awake again and what it has sent until then was read,
+ * or when `signal` is aborted.
  */
 export function watchService(
   state: Pick<ThreadState, 'serviceBeats'>,

@@ -5,7 +5,7 @@ import { createStartWindow } from './start-window.ts';
 export interface StartQueue<Item> {
   /** Adds work. It starts with the next `run`, or in a later iteration of the event loop. */
   add(id: number, accountId: string, item: Item): void;
-  /** Removes work that has not been started. Returns false if there is none of this number. */
+  /** Removes work that has not been started. Returns false if no such work has this number. */
   remove(id: number): boolean;
   /** Starts work for the length of one slice, unless a slice is due already. */
   run(): void;

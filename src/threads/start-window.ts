@@ -2,8 +2,8 @@
  * How many crawls of one account may be in flight in a thread that others use as well. Quick
  * sites answer all of them at the same moment, and what is answered at once is one iteration of
  * the event loop, which everybody's crawl passes several times. So the window is halved after each
- * long iteration and opens again with time: for sites that answer quickly it stays as small as keeps
- * the iterations short, for slow ones it opens until it bounds nothing.
+ * long iteration and opens again with time. For sites that answer quickly it stays as small as
+ * keeps the iterations short, for slow ones it opens until it bounds nothing.
  */
 export interface StartWindow {
   /** Reports that an account has something to start. */
@@ -14,15 +14,16 @@ export interface StartWindow {
   passed(iterationMs: number, most: number): void;
 }
 
-/** So few of an account are always in flight: what tenants with little to crawl need. */
+/** Crawls that an account may always have in flight: what tenants with little to crawl need. */
 const FEW = 4;
 /** An iteration of this length is too long at any time. */
 const LONG_MS = 1;
 /** An iteration of this length, two short pages, is too long where one follows the other. */
 const BUSY_LONG_MS = 0.25;
 /**
- * Iterations follow one another while they take more than this share of the time: their sum, less this
- * share of the time that passed, is then above `BUSY_LEVEL_MS`, and at most `HIGHEST_LEVEL_MS`.
+ * Iterations follow one another while they take more than this share of the time. Their sum, less
+ * this share of the time that passed, is then above `BUSY_LEVEL_MS`, and at most
+ * `HIGHEST_LEVEL_MS`.
  */
 const BUSY_SHARE = 0.2;
 const BUSY_LEVEL_MS = 2;

@@ -11,9 +11,9 @@ export interface ThreadPlace {
 /** Decides which thread a crawl runs in. */
 export interface ThreadRouting {
   /**
-   * The place of a crawl. Few crawls of one host share a thread, and so its connections; more of them
-   * are spread evenly, because one that compresses a page keeps the others of its thread waiting. They
-   * share one thread, too, while other accounts crawl.
+   * The place of a crawl. Few crawls of one host share a thread, and so its connections. More of
+   * them are spread evenly, because one that compresses a page keeps the others of its thread
+   * waiting. They share one thread, too, while other accounts crawl.
    */
   enter(task: CrawlTask): ThreadPlace;
   /** The thread for work that shares nothing with other work. */
@@ -27,8 +27,8 @@ export interface ThreadRouting {
 export interface RoutedThreads {
   readonly count: number;
   /**
-   * So many of them, the first ones, are used while several accounts crawl; all by an account that is
-   * alone.
+   * Number of threads, the first ones, that are used while several accounts crawl. A single account
+   * uses all of them.
    */
   readonly shared: number;
   /** Whether an account that is alone has all threads, and the crawls of a host are spread over them. */
@@ -41,7 +41,7 @@ export interface RoutedThreads {
   prepare(thread: number): void;
 }
 
-/** So many crawls of a host are in flight before they are spread over one thread more. */
+/** Crawls of a host in flight before they are spread over one thread more. */
 const HOST_SHARE = 10;
 /** An account that started a crawl so recently crawls. */
 const CRAWLING_MS = 10_000;

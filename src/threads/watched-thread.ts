@@ -16,7 +16,7 @@ export interface WatchedThread {
 
 /** Why a thread ended other than by `close`. */
 export interface ThreadEnd {
-  /** The request it was working on; 0 when unknown, {@link NOBODY} when there was none. */
+  /** The request it was working on; 0 when unknown, {@link NOBODY} when it was idle. */
   readonly culprit: number;
   readonly reason: string;
   /** Resolves when its connections are closed, or it has not ended for five seconds. */
@@ -26,7 +26,7 @@ export interface ThreadEnd {
 /** What a watched thread is started with. */
 export interface WatchedThreadDeps {
   readonly program: URL;
-  /** Sent to it as `workerData`, beside `state`. */
+  /** Sent to it as `workerData`, together with `state`. */
   readonly settings: object;
   /** Its heap. Memory outside of it, such as bodies, counts in the service's memory budget. */
   readonly maxHeapMb: number;

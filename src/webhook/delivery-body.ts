@@ -16,10 +16,10 @@ export interface DeliverySource extends ReportedResult {
 }
 
 /**
- * The body of a webhook delivery before compression, and its content type. html: the page as
- * `text/plain`; a page that is not text keeps its bytes and its own type. md: `text/markdown`.
- * json: `gzip/json`, an object of the result's fields and the page as `body`: a string, or base64
- * with `"body_encoding": "base64"` when it is not UTF-8.
+ * The body of a webhook delivery before compression, and its content type. With `html` it is the
+ * page as `text/plain`; a page that is not text keeps its bytes and its own type. With `md` it is
+ * `text/markdown`. With `json` it is `gzip/json`, an object of the result's fields and the page as
+ * `body`. The page is a string, or base64 with `"body_encoding": "base64"` when it is not UTF-8.
  */
 export function deliveryBody(source: DeliverySource): Content {
   const { format, body, isText, pretty } = source;

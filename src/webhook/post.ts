@@ -1,6 +1,6 @@
 import { type HttpClient, HttpError, type HttpRequest } from '../net/http-client.ts';
 
-/** The endpoint's answer to a POST, or the reason why there is none. */
+/** The endpoint's answer to a POST, or the reason why it is missing. */
 export type PostAnswer =
   | {
       readonly kind: 'answered';

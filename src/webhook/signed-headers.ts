@@ -37,7 +37,7 @@ export interface SentBody {
 
 /**
  * The signature headers of a message. They sign the bytes as sent and, of a gzip body, the
- * decompressed bytes too: most web frameworks hand over nothing else, and several of the Standard
+ * decompressed bytes too. Most web frameworks hand over nothing else, and several of the Standard
  * Webhooks libraries verify text only. Each secret that has not expired signs. Throws what zlib
  * throws when a gzip body does not decompress.
  */
@@ -77,7 +77,7 @@ function decompressShort(bytes: Uint8Array): Uint8Array {
   } catch {
     // What is wrong with them is said below.
   }
-  // An error leaves its traces in the object; an empty body is none, and looks the same.
+  // An error leaves its traces in the object; an empty body is not an error, and looks the same.
   decompressor = createDecompressor();
   return gunzipSync(bytes);
 }

@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import { createGrpcClient } from '../support/grpc-client.ts';
 import { startSite } from '../support/site.ts';
 
-/** A URL that is crawled for so long that what is behind it waits. */
+/** A URL whose crawl takes long enough that the jobs behind it wait. */
 const SLOW = 'page/slow?delay=60000';
 
 async function crawlLater(app: TestApp, url: string): Promise<string> {

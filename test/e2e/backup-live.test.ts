@@ -65,7 +65,7 @@ test('a backup made under load is the service as it was then: after a crash it i
   const made = await command('backup', file, ...url);
   expect(made).toMatchObject({ code: 0, text: expect.stringContaining('1 crawlers') });
   const after = pushing.rids.length;
-  // Pushes went on meanwhile.
+  // Pushes continued during the backup.
   expect(after).toBeGreaterThan(before.length);
   await pushing.stop();
   await service.kill9();

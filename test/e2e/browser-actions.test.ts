@@ -114,7 +114,7 @@ describe('css_click_selector', () => {
   });
 
   test.each(['/new-tab', '/new-window'])(
-    'goes on in the tab or window that a click opens: %s',
+    'continues in the tab or window that a click opens: %s',
     async (path) => {
       const result = await crawl(path, { css_click_selector: '#next' });
       expect(result).toMatchObject({ cb_status: 200, url: `${site.url}/buttons` });

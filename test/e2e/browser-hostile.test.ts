@@ -92,9 +92,12 @@ const crawl = (path: string, parameters: Record<string, string> = {}) =>
   crawlInBrowser(app, path.startsWith('http') ? path : site.url + path, parameters);
 
 describe('a hostile page', () => {
-  test.each(['/dialogs', '/popups', '/closed-popups'])('%s goes on', async (path) => {
-    expect(await crawl(path)).toMatchObject({ cb_status: 200 });
-  });
+  test.each(['/dialogs', '/popups', '/closed-popups'])(
+    '%s does not stop the crawl',
+    async (path) => {
+      expect(await crawl(path)).toMatchObject({ cb_status: 200 });
+    },
+  );
 
   test('that starts many workers, and ends half of them at once, has the others', async () => {
     expect(await crawl('/workers', { wait_for_selector: 'output' })).toMatchObject({

@@ -350,7 +350,7 @@ describe('of what a page writes to, the next crawl sees nothing', () => {
     expect(site.hits('/asset.js') - before).toBe(isLentAgain === true ? 0 : 1);
   });
 
-  test('whoever it belongs to', async () => {
+  test('of any owner', async () => {
     const token = await otherAccount(app);
     await warmUp();
     const before = site.hits('/asset.js');

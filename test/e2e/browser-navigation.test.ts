@@ -91,7 +91,7 @@ afterAll(async () => {
 const crawl = (path: string, parameters: Record<string, string> = {}) =>
   crawlInBrowser(app, site.url + path, parameters);
 
-describe('a page that goes on', () => {
+describe('a page that navigates further', () => {
   test.each(['/refresh', '/refresh-header', '/onload'])('%s is followed', async (path) => {
     const result = await crawl(path);
     expect(result).toMatchObject({ cb_status: 200, url: `${site.url}/script` });

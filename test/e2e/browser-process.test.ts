@@ -97,7 +97,7 @@ describe('a browser', () => {
     });
   });
 
-  test('is replaced after so many pages', async () => {
+  test('is replaced after a number of pages', async () => {
     const pool = createBrowserPool({
       chromiumPath: '',
       sandbox: 'off',
@@ -142,7 +142,7 @@ test('a service run by root warns at its start that Chromium has no sandbox', as
 });
 
 // These look at no processes but their own.
-describe.concurrent('beside others', () => {
+describe.concurrent('at the same time as others', () => {
   test('a browser that does not answer is given up for another', async () => {
     const pool = createBrowserPool({
       chromiumPath: '',

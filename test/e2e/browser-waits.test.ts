@@ -4,7 +4,7 @@ import { crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
 import { isLong } from '../support/length.ts';
 import { type Site, startSite } from '../support/site.ts';
 
-// How long a crawl waits is told by another one that waits for so long, and ends later.
+// Another crawl, whose wait is known and which ends later, tells how long a crawl waits.
 
 const routes = {
   '/polls': htmlRoute(

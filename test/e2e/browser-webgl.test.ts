@@ -188,7 +188,7 @@ describe('a hostile page', () => {
 /** Longer than the service takes to look at Chromium's processes, on a busy machine too. */
 const LOOKED_MS = 2_000;
 
-test('when the process that draws crashes again and again, pages go on, and later ones have WebGL', async () => {
+test('when the process that draws crashes again and again, pages continue, and later ones have WebGL', async () => {
   const other = await otherAccount(app);
   const shot = { token: other, page_wait: '12000', screenshot: 'true' };
   const running = crawl('/plain', shot);

@@ -89,7 +89,7 @@ describe('a crawl in a browser', () => {
     expect((await crawl('/never-quiet', { ajax_wait: 'true' })).body).toContain('ready');
   });
 
-  test('clicks the element of css_click_selector, and says when there is none', async () => {
+  test('clicks the element of css_click_selector, and says when it does not exist', async () => {
     expect((await crawl('/click', { css_click_selector: 'button.more' })).body).toContain(
       'clicked',
     );

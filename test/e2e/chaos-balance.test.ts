@@ -59,6 +59,10 @@ test('the balance of the chaos test finds what is lost, too much, or above a lim
   expect(await withLoad(store, { concurrency: 3 })).toEqual([
     'store: 4 crawls at once, the limit is 3',
   ]);
+  expect(await withLoad(store, { politeness: { maxPerHost: 3, delayMs: 60_000 } })).toEqual([
+    expect.stringMatching(/^store: 4 requests at once at 127.0.0.1:\d+$/),
+    expect.stringMatching(/^store: requests at 127.0.0.1:\d+ after \d+, /),
+  ]);
   const [first = ''] = loads.get(store)?.rids.values() ?? [];
   expect(await withLoad(store, {}, new Map([[-1, 'f'.repeat(24)]]))).toEqual([
     expect.stringMatching(/^store: \d+ pushed by its counters, \d+ acknowledged$/),

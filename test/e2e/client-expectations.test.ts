@@ -207,6 +207,13 @@ test.each([
     'invalid_http',
     'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
   ],
+  [
+    'HTTP/2.0 in the request line',
+    505,
+    'unsupported_http_version',
+    'GET /healthz HTTP/2.0\r\nHost: a\r\n\r\n',
+  ],
+  ['no version in the request line', 505, 'unsupported_http_version', 'GET /healthz\r\n\r\n'],
   ['an expectation', 417, 'expectation_failed', 'GET / HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n'],
 ])('%s is answered in JSON like every other error', async (_what, status, code, request) => {
   const reply = await rawRequest(app.port, request);

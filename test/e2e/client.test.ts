@@ -184,7 +184,7 @@ test('every result in order, over a restart of the service, each acknowledged on
   })) {
     expect(page.text()).toContain('<title>Page');
     taken.add(page.rid);
-    // The loop goes on meanwhile; the second half comes over another connection.
+    // The loop continues; the second half comes over another connection.
     restarted ??= restart();
     if (taken.size === pages.length) break;
   }

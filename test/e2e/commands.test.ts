@@ -48,8 +48,8 @@ describe.skipIf(mongodbUri === '')('commands to MongoDB, counted in the driver',
   });
   afterAll(() => open.disposeAsync());
 
-  // The least of some: where the machine is so busy that a crawl outlasts the turn of its start, its
-  // end is a turn of its own, which beside other tests happens to some in each.
+  // The least of some: where the machine is so busy that a crawl outlasts the turn of its start,
+  // its end is a turn of its own. That happens to some in each while other tests run.
   test(`one URL to an idle crawler: ${byLength(28, 26)} at most`, async () => {
     const most = byLength(28, 26);
     const measure = () => commandsOfOneUrl(bench, byLength(6, 10));

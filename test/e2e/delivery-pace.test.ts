@@ -8,8 +8,9 @@ import { type AnswerRule, startReceiver } from '../support/receiver.ts';
 import { startSite } from '../support/site.ts';
 import { createTestClock } from '../support/test-clock.ts';
 
-// All times are five times those of the defaults (200 ms to acknowledge; receivers of 5, 20 and 100 ms): what is counted is what a
-// receiver sees, and a busy machine that stands still for 200 ms would look like an overloaded one.
+// All times are five times those of the defaults (200 ms to acknowledge; receivers of 5, 20 and 100
+// ms). What is counted is what a receiver sees, and a busy machine that stands still for 200 ms
+// would look like an overloaded one.
 const SCALE = 5;
 const env = {
   WEBHOOK_ACK_TIMEOUT_MS: String(200 * SCALE),

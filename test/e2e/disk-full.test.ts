@@ -21,7 +21,7 @@ const [unshare = '', ...how] = onSmallDisk(tmpdir());
 const canMount = spawnSync(unshare, [...how, 'true']).status === 0;
 
 test.skipIf(!canMount)(
-  'a full disk refuses pushes with 503 and loses nothing; with room again the service goes on by itself',
+  'a full disk refuses pushes with 503 and loses nothing; with room again the service continues by itself',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'queued-crawler-disk-'));
     await using _folder = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
@@ -69,7 +69,7 @@ test.skipIf(!canMount)(
 );
 
 test.skipIf(!canMount)(
-  'pushes are refused before the disk is full, crawls wait, and both go on when there is room',
+  'pushes are refused before the disk is full, crawls wait, and both continue when there is room',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'queued-crawler-disk-'));
     await using _folder = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
@@ -94,7 +94,7 @@ test.skipIf(!canMount)(
     });
     await service.rest('POST', `/crawler/${NORMAL}/store/unpause`);
     const stats = async () => (await service.rest('GET', `/crawler/${NORMAL}/stats`)).json;
-    // So long a crawl that was allowed would have begun.
+    // A permitted crawl would have begun in this time.
     for (let n = 0; n < 5; n += 1) expect((await pushOne()).status).toBe(503);
     const held = await stats();
     expect(held).toMatchObject({ completed: 0, concurrency: { running: 0 } });

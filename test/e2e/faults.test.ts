@@ -94,7 +94,7 @@ function pushUnderLoad(
   };
 }
 
-/** So many random shares of a load between a tenth and nine tenths, ascending: when something is killed. */
+/** Random parts of a load between a tenth and nine tenths, ascending: when something is killed. */
 function killPoints(count: number): number[] {
   const noise = seededNoise('kill points');
   return Array.from({ length: count }, () => (100 + noise.int(800)) / 1_000).toSorted(
@@ -334,7 +334,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
 const program = mongodProgram();
 
 describe.skipIf(program === undefined)('with a MongoDB of its own', () => {
-  test('a database killed with -9 under load is waited for: 503 while it is away, nothing acknowledged is lost', async () => {
+  test('a database killed with -9 under load is waited for: 503 while it is down, nothing acknowledged is lost', async () => {
     await using mongod: Mongod = await startMongod(program ?? '');
     await using receiver = await startReceiver();
     await using site = await startSite();

@@ -179,5 +179,6 @@ test('a scraper that is not there is refused, with the one that is nearest', asy
     return reply.text;
   };
   expect(await refused('amazon-product-details')).toContain('nearest to the name given is product');
+  expect(await refused('x')).not.toContain('nearest');
   expect(await refused('google-serp')).toContain('nearest to the name given is generic-extractor');
 });

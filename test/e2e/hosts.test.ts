@@ -154,6 +154,49 @@ describe('the pace of a polite crawler', () => {
   });
 });
 
+test('hosts of one domain share its pace when their crawler groups them', async () => {
+  // An address is a domain of its own, whatever the port.
+  await using sites = await startSites(2);
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'grouped', {
+    concurrency: 5,
+    group_by_domain: true,
+    politeness: { delay_ms: 400, max_per_host: 0, robots_txt: false },
+  });
+  expect((await crawler.details()).group_by_domain).toBe(true);
+  for (const site of sites) await Promise.all(urls(site, 3).map((url) => crawler.push(url)));
+  await eventually(() => expect(sites.map((site) => site.hits())).toEqual([3, 3]), {
+    timeoutMs: 20_000,
+  });
+  const starts = sites.flatMap((site) => site.seen.map(({ at }) => at.getTime()));
+  expect(Math.max(...starts) - Math.min(...starts)).toBeGreaterThanOrEqual(4 * 400);
+  const { json } = await app.rest('GET', `${crawler.path}/hosts`);
+  expect(json.hosts).toMatchObject([{ host: '127.0.0.1', tries: 6 }]);
+});
+
+test('crawlers of a pace group ask a host together no more than one of them may', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const politeness = { delay_ms: 300, max_per_host: 1, robots_txt: false, group: 'partner' };
+  const make = (name: string) => createCrawler(app, name, { concurrency: 5, politeness });
+  const [a, b] = [await make('first'), await make('second')];
+  expect((await a.details()).politeness.group).toBe('partner');
+  for (const crawler of [a, b]) {
+    await Promise.all(urls(site, 4, '/delay/100').map((url) => crawler.push(url)));
+  }
+  await eventually(() => expect(site.hits()).toBe(8), { timeoutMs: 30_000 });
+  expect(site.maxConcurrent).toBe(1);
+  expect(startsOf(site).at(-1)).toBeGreaterThanOrEqual(6 * 300);
+  // One that leaves the group waits for the others no more.
+  await app.rest('PUT', b.path, { politeness: { ...politeness, delay_ms: 0, group: '' } });
+  await a.post('pause');
+  await Promise.all(urls(site, 4).map((url) => b.push(url)));
+  await eventually(() => expect(site.hits()).toBe(12));
+  const bad = await app.rest('PUT', b.path, { politeness: { ...politeness, group: 'a b' } });
+  expect(bad.status).toBe(422);
+  expect(bad.text).toContain('politeness.group');
+});
+
 /** The row of a site in the list of hosts. */
 async function hostRow(app: TestApp, { path }: { path: string }, site: Pick<Site, 'url'>) {
   const { host } = new URL(site.url);

@@ -33,7 +33,7 @@ function migrate(from: string, to: string, killWhen?: RegExp): Promise<Ended> {
 }
 
 describe.skipIf(mongodbUri === '')('npm run migrate', () => {
-  test('moves everything, goes on where it broke off, and the service goes on there', async () => {
+  test('moves everything, continues where it was interrupted, and the service continues there', async () => {
     await using database = testDatabase();
     await using receiver = await startReceiver();
     await using site = await startSite();
@@ -121,7 +121,9 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
   });
 });
 
-/** What goes on after the move: the moments of probes, and bytes that are added up once a minute. */
+/**
+ * What changes after the move: the moments of probes, and bytes that are added up once a minute.
+ */
 const UNSTEADY = new Set(['last_probe_at', 'stored']);
 
 function unprobed(statistics: object): unknown {

@@ -165,7 +165,7 @@ test('crawlers with the same callback URL share one probe and its answer', async
   expect(receiver.probes.length).toBeLessThan(6);
 });
 
-test('a notice is mailed once, however long the mail server is away, restarts of the service included', async () => {
+test('a notice is mailed once, however long the mail server is down, restarts of the service included', async () => {
   const clock = createTestClock();
   const gone = await startMailServer();
   await gone[Symbol.asyncDispose]();

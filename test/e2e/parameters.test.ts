@@ -26,7 +26,7 @@ test.each([
   }
 });
 
-test('a selector that is none is refused, and so is a push without its crawler and a removal without its rid', async () => {
+test('an invalid selector is refused, and so is a push without its crawler and a removal without its rid', async () => {
   await using app = await startApp();
   const url = encodeURIComponent('http://example.com/');
   const refusals = [

@@ -1,14 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import https from 'node:https';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterEach, expect, test } from 'vitest';
-import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { JAVASCRIPT, NORMAL, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { startSite } from '../support/site.ts';
+import { startTlsApp } from '../support/tls-app.ts';
 import { TLS_FIXTURE } from '../support/tls-fixture.ts';
 
 // The public node SDKs of the reference service, as published. Only where their connections go is changed: their host leads to the app.
@@ -59,19 +57,10 @@ function leadTo(port: number): void {
   https.globalAgent = agent;
 }
 
-async function startTlsApp(): Promise<TestApp> {
-  const folder = await mkdtemp(join(tmpdir(), 'queued-crawler-tls-'));
-  try {
-    await writeFile(join(folder, 'cert.pem'), TLS_FIXTURE.cert);
-    await writeFile(join(folder, 'key.pem'), TLS_FIXTURE.key);
-    const app = await startApp({
-      env: { TLS_CERT: join(folder, 'cert.pem'), TLS_KEY: join(folder, 'key.pem') },
-    });
-    leadTo(app.port);
-    return app;
-  } finally {
-    await rm(folder, { recursive: true });
-  }
+async function startSdkApp(): Promise<TestApp> {
+  const app = await startTlsApp();
+  leadTo(app.port);
+  return app;
 }
 
 async function callTls(method: string, path: string, body?: object): Promise<{ json: unknown }> {
@@ -91,7 +80,7 @@ async function callTls(method: string, path: string, body?: object): Promise<{ j
 
 test('the SDK crawls inline, in html and in json', async () => {
   await using site = await startSite();
-  await using _app = await startTlsApp();
+  await using _app = await startSdkApp();
   const api = new CrawlingAPI({ token: NORMAL });
   const html = await api.get(`${site.url}/page/4`, { userAgent: 'sdk-test' });
   expect(html).toMatchObject({
@@ -110,7 +99,7 @@ test('the SDK crawls inline, in html and in json', async () => {
 
 test('the SDK posts to the target', async () => {
   await using site = await startSite();
-  await using _app = await startTlsApp();
+  await using _app = await startSdkApp();
   const api = new CrawlingAPI({ token: NORMAL });
   const form = await api.post(`${site.url}/echo`, { a: 1, b: 'two words' });
   expect(JSON.parse(form.body)).toMatchObject({ method: 'POST', body: 'a=1&b=two%20words' });
@@ -126,7 +115,7 @@ test('the SDK reads pages that say they are JSON and are not', async () => {
   await using site = await startSite({
     routes: { '/broken': answer('{"a":'), '/nothing': answer(''), '/null': answer('null') },
   });
-  await using _app = await startTlsApp();
+  await using _app = await startSdkApp();
   const api = new CrawlingAPI({ token: NORMAL });
   expect(await api.get(`${site.url}/broken`)).toMatchObject({ pcStatus: 200, body: '{"a":' });
   expect(await api.get(`${site.url}/nothing`)).toMatchObject({ pcStatus: 520, body: '' });
@@ -142,7 +131,7 @@ test('the SDK scrapes, and finds the leads of a domain', async () => {
           .end('<title>Shop</title>sales@shop.example'),
     },
   });
-  await using _app = await startTlsApp();
+  await using _app = await startSdkApp();
   const scraped = await new ScraperAPI({ token: NORMAL }).get(`${site.url}/`);
   expect(scraped).toMatchObject({ statusCode: 200, pcStatus: 200, url: `${site.url}/` });
   expect(scraped.json).toMatchObject({ body: { title: 'Shop' } });
@@ -159,7 +148,7 @@ test.each([
   ['proxycrawl', former],
 ])('%s crawls, scrapes and takes pictures', async (_name, sdk) => {
   await using site = await startSite();
-  await using _app = await startTlsApp();
+  await using _app = await startSdkApp();
   const page = await new sdk.CrawlingAPI({ token: NORMAL }).get(`${site.url}/page/4`);
   expect(page).toMatchObject({ statusCode: 200, pcStatus: 200, originalStatus: 200 });
   expect(page.body).toContain('Page 4');
@@ -175,7 +164,7 @@ test.each([
 
 test('the SDK pushes into a crawler and finds the rid in body and headers', async () => {
   await using site = await startSite();
-  await using _app = await startTlsApp();
+  await using _app = await startSdkApp();
   await callTls('POST', `/crawler/${NORMAL}`, { name: 'sdk' });
   const api = new CrawlingAPI({ token: NORMAL });
   const pushed = await api.get(`${site.url}/page/9`, { callback: true, crawler: 'sdk' });
@@ -189,7 +178,7 @@ test('the SDK pushes into a crawler and finds the rid in body and headers', asyn
 });
 
 test('the SDK sees refusals as statuses', async () => {
-  await using _app = await startTlsApp();
+  await using _app = await startSdkApp();
   await callTls('POST', `/crawler/${NORMAL}`, { name: 'sdk' });
   const unknown = await new CrawlingAPI({ token: 'nobody' }).get('https://example.com/');
   expect(unknown.statusCode).toBe(401);

@@ -7,7 +7,7 @@ import { createGrpcClient } from '../support/grpc-client.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startSite } from '../support/site.ts';
 
-test('a webhook is told the pushed URL beside the final one, in headers and in JSON', async () => {
+test('a webhook is told the pushed URL in addition to the final one, in headers and in JSON', async () => {
   await using site = await startSite();
   await using receiver = await startReceiver();
   await using app = await startApp();

@@ -312,6 +312,28 @@ test('bad input names its field and queues nothing', async () => {
   expect(json.activity.pushed).toBe(0);
 });
 
+test.each([
+  ['with parameters of its own', 'http://a.example/x?a=1&b=2'],
+  ['given twice', 'http://a.example/x&url=http://b.example/'],
+])('a url that is not percent-encoded is refused: %s', async (_what, url) => {
+  await using app = await startApp();
+  for (const path of ['/', '/scraper', '/screenshots']) {
+    const reply = await app.rest('GET', `${path}?token=${NORMAL}&url=${url}`);
+    expect([path, reply.status, reply.json.code]).toEqual([path, 422, 'invalid_url']);
+  }
+});
+
+test('a url with an empty query is requested with it', async () => {
+  await using app = await startApp();
+  await using site = await startSite();
+  const url = encodeURIComponent(`${site.url}/echo?`);
+  const reply = await app.rest('GET', `/?token=${NORMAL}&url=${url}`);
+  expect(reply.json.path).toBe('/echo?');
+  // Without parameters of its own, one need not be encoded.
+  const plain = await app.rest('GET', `/?token=${NORMAL}&url=${site.url}/echo?a=1`);
+  expect(plain.json.path).toBe('/echo?a=1');
+});
+
 test('an inline crawl answers with the page, or its envelope', async () => {
   await using site = await startSite();
   await using app = await startApp();

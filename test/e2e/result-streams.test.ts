@@ -143,7 +143,10 @@ test('a consumer that follows gets every result, across kill -9 of the service a
   const seen = new Set<string>();
   const consuming = new AbortController();
 
-  /** Acknowledges every tenth; goes on by the last token that it has kept, wherever the service is. */
+  /**
+   * Acknowledges every tenth; continues by the last token that it has kept, with any process of the
+   * service.
+   */
   async function consume(): Promise<void> {
     let kept = '';
     while (!consuming.signal.aborted) {
@@ -221,7 +224,7 @@ test('a consumer that does not read holds a small part of its results, and nobod
       return reader;
     }),
   );
-  // The others' calls go on, and a stream that reads gets all.
+  // The others' calls are answered, and a stream that reads gets all.
   expect((await readAll(storageOf(service.url), {})).rids).toHaveLength(pages);
   const held = rssOf(service) - before;
   expect(held / MIB).toBeLessThan(8 * pages * 0.5);

@@ -25,7 +25,7 @@ describe.skipIf(mongodbUri === '')('two processes on one database', () => {
       const { body } = await crawl(service, token, `${site.url}/echo`);
       return JSON.parse(body).headers.cookie ?? '';
     };
-    // Whoever has the page of a login can go on in another process at once.
+    // A client that has the page of a login can continue in another process at once.
     await crawl(first, JAVASCRIPT, `${site.url}/cookies/set?browser=1`);
     await crawl(first, NORMAL, `${site.url}/cookies/set?login=1`);
     expect(await cookiesAt(second, JAVASCRIPT)).toBe('browser=1');

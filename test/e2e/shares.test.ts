@@ -19,7 +19,9 @@ async function crawlerAt(service: ServiceProcess): Promise<Crawler> {
   return (await service.rest('GET', PATH)).json as Crawler;
 }
 
-/** Waits until so many processes work on the crawler, each with an equal part of its slots. */
+/**
+ * Waits until this number of processes work on the crawler, each with an equal part of its slots.
+ */
 async function expectShared(service: ServiceProcess, processes: number): Promise<void> {
   await eventually(
     async () => {
@@ -112,7 +114,7 @@ describe.skipIf(mongodbUri === '')('a crawler with many slots', () => {
     400_000,
   );
 
-  test('that is polite is shared by hosts: no host gets more than its pace, whoever joins, dies or ends', async () => {
+  test('that is polite is shared by hosts: no host gets more than its pace, whichever process joins, dies or ends', async () => {
     const pace = { max_per_host: 2, delay_ms: 200, robots_txt: false };
     await using database = testDatabase();
     await using stack = new AsyncDisposableStack();

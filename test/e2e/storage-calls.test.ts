@@ -25,6 +25,42 @@ test('by url: the newest record of what was pushed', async () => {
   expect((await app.rest('GET', `/storage?token=${NORMAL}`)).status).toBe(422);
 });
 
+test('a stored page as Markdown, over REST and RPC', async () => {
+  const html = { 'content-type': 'text/html; charset=utf-8' };
+  const long = `<p>${'words '.repeat(700_000)}</p>`;
+  await using site = await startSite({
+    routes: {
+      '/article': (_, response) =>
+        void response.writeHead(200, html).end('<h1>Grüße</h1><p>An <b>article</b>.</p>'),
+      '/long': (_, response) => void response.writeHead(200, html).end(long),
+    },
+  });
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'markdown');
+  const [article = '', json = '', missing = '', tooLong = ''] = await Promise.all(
+    ['/article', '/echo', '/status/404', '/long'].map((path) => crawler.push(site.url + path)),
+  );
+  await Promise.all([article, json, missing, tooLong].map((rid) => crawler.stored(rid)));
+  const read = (rid: string) =>
+    app.rest('GET', `/storage?token=${NORMAL}&rid=${rid}&format=md`, undefined, {
+      'accept-encoding': 'gzip',
+    });
+  const page = await read(article);
+  expect(page.text.trim()).toBe('# Grüße\n\nAn **article**.');
+  expect(page.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+  expect(page.headers.get('cb_status')).toBe('200');
+  const asRpc = await app.rest(
+    'POST',
+    '/queuedcrawler.v1.StorageService/GetResult',
+    { rid: article, format: 'STORAGE_FORMAT_MD' },
+    { authorization: `Bearer ${NORMAL}` },
+  );
+  expect(asRpc.json.result.contentType).toBe('text/markdown; charset=utf-8');
+  // What is no HTML, or too long to be parsed, is answered as it is.
+  expect(JSON.parse((await read(json)).text)).toMatchObject({ method: 'GET' });
+  expect((await read(tooLong)).text).toBe(long);
+});
+
 test('delete, one by one and in bulk, in the words clients know', async () => {
   await using site = await startSite();
   await using app = await startApp();

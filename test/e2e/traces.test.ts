@@ -143,7 +143,7 @@ test("without a receiver of traces a client's trace still reaches its webhook; o
   expect(new Set(sent)).toEqual(new Set([traceparent, undefined]));
 });
 
-test('a receiver of traces that is away costs a warning, nothing else', async () => {
+test('an unreachable receiver of traces costs a warning, nothing else', async () => {
   await using site = await startSite();
   await using app = await startApp({
     env: { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' },

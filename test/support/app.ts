@@ -60,7 +60,7 @@ export const QUICK: AppTiming = {
 /** Whether this project of the tests runs the service on MongoDB. */
 const ofMongodb = process.env.TEST_STORE === 'mongodb';
 
-// An app that goes on with the data of another finds them by that one's folder.
+// An app that continues with the data of another finds them by that one's folder.
 const databases = new Map<string, TestDatabase>();
 
 function databaseOf(dataDir: string): TestDatabase {

@@ -13,7 +13,7 @@ const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'queued-crawler.js'
 
 /** How the program is called. */
 export interface CommandLineOptions {
-  /** The whole environment beside PATH. */
+  /** The whole environment except PATH. */
   readonly env: Readonly<Record<string, string>>;
   /** Standard input; none by default. */
   readonly input?: string | Iterable<string> | AsyncIterable<string>;

@@ -31,8 +31,9 @@ const ATTACK = `<!doctype html><html><head><title>attack</title>
 </body></html>`;
 
 /**
- * Starts it: `news` stores pages, `shop` delivers to a webhook, `flights` is at work, `forum` was
- * paused by its user, `partner` by the monitoring, as its callback URL fails, and `weather` has URLs that fail.
+ * Starts it. `news` stores pages, `shop` delivers to a webhook, and `flights` is at work. `forum`
+ * was paused by its user, `partner` by the monitoring, as its callback URL fails. `weather` has
+ * URLs that fail.
  */
 export async function startConsoleScene(): Promise<ConsoleScene> {
   await using stack = new AsyncDisposableStack();

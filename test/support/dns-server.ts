@@ -2,7 +2,9 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { isIP } from 'node:net';
 
-/** What a name server says about a name: its addresses, nothing, or that there is none. */
+/**
+ * What a name server says about a name: its addresses, nothing, or that the name does not exist.
+ */
 export type DnsRule =
   | readonly string[]
   | 'silent'

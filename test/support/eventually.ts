@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
 /**
- * Calls `probe` until it does not throw, and returns its value. Throws when `timeoutMs` (default 30,000: a busy machine is slow, and only failures wait so long) have passed; the
- * message names `what` was awaited and the last failure.
+ * Calls `probe` until it does not throw, and returns its value. Throws when `timeoutMs` (default
+ * 30,000: a busy machine is slow, and only failures wait that long) have passed; the message names
+ * `what` was awaited and the last failure.
  */
 export async function eventually<T>(
   probe: () => T | Promise<T>,

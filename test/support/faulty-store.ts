@@ -25,7 +25,10 @@ export interface HeldCall {
 
 type Fault = <T>(call: () => Promise<T>) => Promise<T>;
 
-/** The same store, whose calls fail as a test asks, with the error a store gives when its database is away. */
+/**
+ * The same store, whose calls fail as a test asks, with the error a store gives when its database
+ * is unavailable.
+ */
 export function createFaultyStore(store: Store): {
   readonly store: Store;
   readonly faults: Faults;

@@ -28,10 +28,13 @@ export const FUZZED = {
 const PATIENCE_MS = 20_000;
 // Pushes that arrive together share one write to disk.
 const PARALLEL = 96;
-/** A session is replaced after so many calls, as connections of clients are. */
+/** Calls after which a session is replaced, as connections of clients are. */
 const CALLS_PER_SESSION = 2_000;
 
-/** Sends so many calls to a service over HTTP/2 and collects what is wrong with the answers. */
+/**
+ * Sends the given number of calls to a service over HTTP/2 and collects what is wrong with the
+ * answers.
+ */
 export async function runFuzz(
   serviceUrl: string,
   calls: number,

@@ -8,7 +8,8 @@ import { eventually } from './eventually.ts';
 /** What was closed last takes a moment to go, longer on a busy machine. */
 const GONE_MS = 10_000;
 
-// Their pipes are opened by whoever looks at them first, such as `import process from 'node:process'`.
+// Their pipes are opened by the first code that looks at them, such as `import process from
+// 'node:process'`.
 void [process.stdin, process.stdout, process.stderr];
 
 const before = resources();

@@ -1,19 +1,22 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
-/** A server that listens on 127.0.0.1; disposing closes it and its connections. */
+/** A server that listens; disposing closes it and its connections. */
 export interface OpenServer extends AsyncDisposable {
   readonly port: number;
 }
 
-/** Opens a server, on a free port unless `port` is given. Rejects when the port is taken. */
-export async function listen(server: Server, port = 0): Promise<OpenServer> {
+/**
+ * Opens a server on 127.0.0.1 or another address, on a free port unless `port` is given. Rejects when
+ * the port is taken.
+ */
+export async function listen(server: Server, port = 0, address = '127.0.0.1'): Promise<OpenServer> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  server.listen(port, '127.0.0.1');
+  server.listen(port, address);
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,

@@ -9,13 +9,13 @@ export type Command = Document;
 export interface HeldCommand {
   /** Resolves with the command when it has come. */
   readonly reached: Promise<Command>;
-  /** Lets it go on to the server. */
+  /** Forwards it to the server. */
   release(): void;
 }
 
 /**
- * A way to MongoDB on which a test can stop one command, as if the process that sent it had been stopped there, and let it go
- * on later. The server does not see the command before.
+ * A way to MongoDB on which a test can stop one command, as if the process that sent it had been
+ * stopped there, and release it later. The server does not see the command before.
  */
 export interface MongoGate extends AsyncDisposable {
   /** The server's URI by way of the gate. */

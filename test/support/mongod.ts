@@ -26,7 +26,7 @@ export interface Mongod extends AsyncDisposable {
   start(): Promise<void>;
 }
 
-/** The program that would be started: `MONGOD`, or `mongod` on PATH; undefined when there is none. */
+/** The program that would be started: `MONGOD`, or `mongod` on PATH; undefined without both. */
 export function mongodProgram(): string | undefined {
   const named = process.env.MONGOD ?? '';
   if (named !== '') return named;
@@ -44,8 +44,9 @@ function isExecutable(path: string): boolean {
 }
 
 /**
- * Kills the processes that a killed server has left behind: a crash ends them too, and as long as one of them works in
- * the data's folder no other server starts there. Returns when the last has gone.
+ * Kills the processes that a killed server has left behind. A crash ends them too, and as long as
+ * one of them works in the data's folder no other server starts there. Returns when the last has
+ * gone.
  */
 function killWorkers(folder: string): Promise<void> {
   return eventually(

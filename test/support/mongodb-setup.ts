@@ -3,12 +3,12 @@ import { mongodProgram, startMongod } from './mongod.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where the tests' MongoDB is; empty when there is none. */
+    /** Where the tests' MongoDB is; empty without one. */
     mongodbUri: string;
   }
 }
 
-/** Finds or starts the MongoDB of the tests, and says loudly when there is none. */
+/** Finds or starts the MongoDB of the tests, and says loudly when it finds no server. */
 export async function setup(project: TestProject): Promise<(() => Promise<void>) | void> {
   const given = process.env.MONGODB_TEST_URI ?? '';
   if (given !== '') {

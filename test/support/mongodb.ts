@@ -3,7 +3,7 @@ import { inject } from 'vitest';
 import { createRid } from '../../src/domain/rid.ts';
 import { createTransactions } from '../../src/store/mongo/transactions.ts';
 
-/** Where the tests' MongoDB is; empty when there is none, and what needs it is skipped. */
+/** Where the tests' MongoDB is; empty without one, and tests that need it are skipped. */
 export const mongodbUri = inject('mongodbUri');
 
 /** A database that nobody else has; dropped when disposed. */

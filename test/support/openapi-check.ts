@@ -34,8 +34,8 @@ export interface OpenApiCheck {
   /** By operationId. */
   readonly operations: ReadonlyMap<string, FoundOperation>;
   /**
-   * What of a reply, or of the first line of a stream, the document does not say: its status, its media type, members that the schema
-   * lacks or forbids; empty when it conforms.
+   * What of a reply, or of the first line of a stream, the document does not say: its status, its
+   * media type, members that the schema lacks or forbids. Empty when it conforms.
    */
   faults(operationId: string, reply: RestReply): string[];
 }

@@ -11,8 +11,9 @@ export interface Proxy extends AsyncDisposable {
 }
 
 /**
- * Starts a proxy that wants `user` and `password` (407 without), and takes every CONNECT to `target` (`host:port`), whatever
- * authority was asked for: as a proxy with a DNS of its own would.
+ * Starts a proxy that wants `user` and `password` (407 without), and takes every CONNECT to
+ * `target` (`host:port`), whatever authority was asked for. A proxy with a DNS of its own would do
+ * the same.
  */
 export async function startProxy(options: {
   readonly target: string;

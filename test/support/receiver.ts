@@ -17,7 +17,7 @@ export interface ReceivedPost {
   readonly text: string;
   /** The parsed `text`, undefined when it is not JSON. */
   readonly json: unknown;
-  /** The `rid` header, empty when there is none. */
+  /** The `rid` header, empty without one. */
   readonly rid: string;
   /** When the whole body had arrived. */
   readonly at: Date;

@@ -36,7 +36,7 @@ interface Launched {
 async function launch(
   [program = '', ...args]: readonly string[],
   env: NodeJS.ProcessEnv,
-  options: { readonly detached?: boolean } = {},
+  options: { readonly detached?: boolean; readonly cwd?: string } = {},
 ): Promise<Launched> {
   const child = spawn(program, args, {
     cwd: PROJECT,
@@ -92,8 +92,16 @@ export async function startProcess(
   launcher: readonly string[] = [],
   args: readonly string[] = [],
 ): Promise<ServiceProcess> {
-  const command = [...launcher, process.execPath, 'src/main.ts', ...args];
-  const launched = await launch(command, environment({ LOG_LEVEL: 'warn', ...env }));
+  return startCommand([...launcher, process.execPath, 'src/main.ts', ...args], env);
+}
+
+/** Starts the service by `command` with the given environment on a free port, in the folder `cwd`. Throws, with what it printed, when it does not start. */
+export async function startCommand(
+  command: readonly string[],
+  env: Readonly<Record<string, string>>,
+  cwd = PROJECT,
+): Promise<ServiceProcess> {
+  const launched = await launch(command, environment({ LOG_LEVEL: 'warn', ...env }), { cwd });
   const { process: child, url, ended } = launched;
   function end(signal: NodeJS.Signals): Promise<number | null> {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import { createServer } from 'node:https';
+import type { TLSSocket } from 'node:tls';
 import { listen } from './listen.ts';
 import { TLS_FIXTURE } from './tls-fixture.ts';
 
@@ -11,11 +12,16 @@ export interface TlsSite extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
   readonly connections: number;
+  /** Connections that resumed a session of an earlier one. */
+  readonly resumed: number;
 }
 
-/** Starts one that answers each request with its HTTP version, method, path and body as JSON; without `http2` it speaks HTTP/1.1 only. */
-export async function startTlsSite(options: { readonly http2?: boolean } = {}): Promise<TlsSite> {
+/** Starts one that answers each request with its HTTP version, method, path and body as JSON; without `http2` it speaks HTTP/1.1 only, and with `closes` each connection serves one request. */
+export async function startTlsSite(
+  options: { readonly http2?: boolean; readonly closes?: boolean } = {},
+): Promise<TlsSite> {
   let connections = 0;
+  let resumed = 0;
   const answer = (
     request: IncomingMessage | Http2ServerRequest,
     response: ServerResponse | Http2ServerResponse,
@@ -25,6 +31,7 @@ export async function startTlsSite(options: { readonly http2?: boolean } = {}): 
     request.on('end', () => {
       const { httpVersion, method, url, headers } = request;
       const body = Buffer.concat(chunks).toString();
+      if (options.closes === true) response.setHeader('connection', 'close');
       response.setHeader('content-type', 'application/json');
       response.setHeader('set-cookie', ['a=1', 'b=2']);
       response.end(JSON.stringify({ httpVersion, method, url, headers, body }));
@@ -39,6 +46,9 @@ export async function startTlsSite(options: { readonly http2?: boolean } = {}): 
   server.on('connection', () => {
     connections += 1;
   });
+  server.on('secureConnection', (socket: TLSSocket) => {
+    if (socket.isSessionReused()) resumed += 1;
+  });
   const open = await listen(server);
   const { port } = open;
   return {
@@ -47,6 +57,9 @@ export async function startTlsSite(options: { readonly http2?: boolean } = {}): 
     port,
     get connections() {
       return connections;
+    },
+    get resumed() {
+      return resumed;
     },
     [Symbol.asyncDispose]: () => open[Symbol.asyncDispose](),
   };

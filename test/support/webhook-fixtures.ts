@@ -33,6 +33,7 @@ export function deliveryOf(text: string, overrides: Partial<Delivery> = {}): Del
     originalStatus: 200,
     contentType: 'text/plain',
     body: gzipSync(text),
+    coding: 'gzip',
     details: {},
     callbackHeaders: [],
     attempt: 1,

@@ -119,7 +119,9 @@ export interface Wire extends AsyncDisposable {
 
 /** Starts a {@link Wire}. */
 export async function startWire(
-  options: Partial<Pick<EdgeDeps, 'tls' | 'limits' | 'isReady' | 'metrics' | 'trustedProxies'>> &
+  options: Partial<
+    Pick<EdgeDeps, 'tls' | 'limits' | 'isReady' | 'metrics' | 'trustedProxies' | 'knowsToken'>
+  > &
     Partial<Pick<GatewayDeps, 'adapters' | 'maxBodyBytes' | 'admission' | 'pools'>> & {
       readonly methods?: readonly Method[];
     } = {},
@@ -147,6 +149,7 @@ export async function startWire(
     logger,
   );
   const edge = createEdge({
+    knowsToken: () => false,
     ...rest,
     isReady,
     logger,

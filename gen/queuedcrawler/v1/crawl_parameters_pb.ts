@@ -125,7 +125,8 @@ export type CrawlParameters = Message<"queuedcrawler.v1.CrawlParameters"> & {
   /**
    * CSS selector of an element that is clicked before the page is taken: of a list (`#more, .more`) the first that is there.
    * Several clicks one after the other are separated by `|`. A click that ends in `?` is left out when its element does not
-   * appear within 2 s, as `#accept?` for a banner; without `?` the crawl then fails with `selector_not_found`. JavaScript token.
+   * appear within 2 s, as `#accept?` for a banner. Without `?` the crawl then fails with `selector_not_found`. JavaScript
+   * token.
    *
    * @generated from field: optional string css_click_selector = 15;
    */

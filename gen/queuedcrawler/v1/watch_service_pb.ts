@@ -231,7 +231,7 @@ export const WatchActivityResponseSchema: GenMessage<WatchActivityResponse> = /*
  * there is and then tells changes; what a slow reader has not taken is left out in favour of what is newer. At least every 15
  * seconds there is a message, an empty one when nothing changed, so that a silent stream is a broken one. An account may have
  * 20 streams in a process: RESOURCE_EXHAUSTED beyond. A stream ends with UNAVAILABLE when the service stops, and with
- * UNAUTHENTICATED within 15 seconds of when its token has been replaced. Over REST each message is a line of JSON.
+ * UNAUTHENTICATED about a second after its token was replaced or its account removed. Over REST each message is a line of JSON.
  *
  * @generated from service queuedcrawler.v1.WatchService
  */

@@ -2,11 +2,11 @@ import { Argument, Command } from 'commander';
 import { type Account, AccountSchema } from '../../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { TokenType } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { AccountLimitsSchema } from '../../../gen/queuedcrawler/v1/quotas_pb.ts';
+import { plainText, toPlain } from '../../client/message-json.ts';
 import { usageError } from '../cli-error.ts';
 import { type CommandContext, collect, openSession, type Session } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { fillMessage, parsePairs } from '../fill-message.ts';
-import { plainText, toPlain } from '../message-json.ts';
 import type { Output } from '../output.ts';
 
 interface AccountOptions {
@@ -15,7 +15,7 @@ interface AccountOptions {
   readonly yes?: boolean;
 }
 
-const LIMIT_HELP = `a limit of its own, may be repeated; 0 is none. ${AccountLimitsSchema.fields.map(({ name }) => name).join(', ')}`;
+const LIMIT_HELP = `a limit of its own, may be repeated; 0 means no limit. ${AccountLimitsSchema.fields.map(({ name }) => name).join(', ')}`;
 
 /** `account`: the clients of the service, for its operator. */
 export function createAccountCommand(context: CommandContext): Command {

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { CrawlResponseSchema } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { toPlain } from '../../client/message-json.ts';
 import { type CommandContext, collect, openSession } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
-import { toPlain } from '../message-json.ts';
 import { printable } from '../output.ts';
 import { bodyJson } from '../page-file.ts';
 import { parseParameters } from '../push-item.ts';

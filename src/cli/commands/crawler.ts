@@ -4,10 +4,10 @@ import {
   CrawlerSchema,
   type Politeness,
 } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { plainText, toPlain } from '../../client/message-json.ts';
 import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
-import { plainText, toPlain } from '../message-json.ts';
 import { type Output, printable } from '../output.ts';
 
 interface CrawlerOptions {
@@ -21,6 +21,8 @@ interface CrawlerOptions {
   readonly maxPerHost?: number;
   readonly delayMs?: number;
   readonly robotsTxt?: boolean;
+  readonly paceGroup?: string;
+  readonly groupByDomain?: boolean;
   /** Confirms what cannot be undone. */
   readonly yes?: boolean;
 }
@@ -104,7 +106,7 @@ export function createCrawlerCommand(context: CommandContext): Command {
       if (crawler !== undefined) await show(output, crawler);
     },
   );
-  operation('unpause', 'Go on crawling.', 'unpause shop', async ({ client, output }, name) => {
+  operation('unpause', 'Continue crawling.', 'unpause shop', async ({ client, output }, name) => {
     const { crawler } = await client.crawlers.unpauseCrawler({ name });
     if (crawler !== undefined) await show(output, crawler);
   });
@@ -143,18 +145,23 @@ function withSettings(command: Command): void {
   number('--max-per-host', 'politeness: requests to one host at once; 0 for no limit');
   number('--delay-ms', 'politeness: milliseconds between requests to one host');
   command.option('--robots-txt', 'politeness: obey robots.txt');
+  command.option('--pace-group <name>', 'politeness: crawlers with the same name share it');
+  command.option('--group-by-domain', 'count all hosts of a registrable domain as one host');
+  command.option('--no-group-by-domain', 'count each host by itself');
   command.option('--unique', 'queue each URL once, unless its push says otherwise');
   command.option('--no-unique', 'queue repeated URLs, too');
   number('--unique-for', 'seconds for which a URL is queued once; 0 while it waits or is crawled');
 }
 
-function isPolite({ maxPerHost, delayMs, robotsTxt }: CrawlerOptions): boolean {
-  return maxPerHost !== undefined || delayMs !== undefined || robotsTxt !== undefined;
+function isPolite(options: CrawlerOptions): boolean {
+  const { maxPerHost, delayMs, robotsTxt, paceGroup } = options;
+  return [maxPerHost, delayMs, robotsTxt, paceGroup].some((each) => each !== undefined);
 }
 
 /** The settings that the options name; the rest of the politeness stays as it was. */
 function settingsOf(options: CrawlerOptions, before?: Politeness) {
-  const { maxPerHost, delayMs, robotsTxt, callbackUrl, unique, ...numbers } = options;
+  const { maxPerHost, delayMs, robotsTxt, callbackUrl, groupByDomain, unique, ...numbers } =
+    options;
   const names = [
     'concurrency',
     'deliveryConcurrency',
@@ -168,6 +175,7 @@ function settingsOf(options: CrawlerOptions, before?: Politeness) {
   return {
     ...(Object.fromEntries(given) as Partial<Record<(typeof names)[number], number>>),
     ...(callbackUrl === undefined ? {} : { callbackUrl }),
+    ...(groupByDomain === undefined ? {} : { groupByDomain }),
     ...(unique === undefined ? {} : { unique }),
     ...(isPolite(options)
       ? {
@@ -176,6 +184,7 @@ function settingsOf(options: CrawlerOptions, before?: Politeness) {
             delayMs: delayMs ?? before?.delayMs ?? 0,
             robotsTxt: robotsTxt ?? before?.robotsTxt ?? false,
             hosts: before?.hosts ?? [],
+            group: options.paceGroup ?? before?.group ?? '',
           },
         }
       : {}),

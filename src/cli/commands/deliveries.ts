@@ -5,11 +5,11 @@ import {
   DeliveryState,
   TestDeliveryResponseSchema,
 } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { plainText, toPlain } from '../../client/message-json.ts';
 import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
-import { plainText, toPlain } from '../message-json.ts';
 import { printable } from '../output.ts';
 import { printPages } from '../print-pages.ts';
 

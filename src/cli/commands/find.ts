@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { FindRidResponseSchema } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { plainText, toPlain } from '../../client/message-json.ts';
 import { type CommandContext, openSession } from '../command-context.ts';
 import { examples } from '../examples.ts';
-import { plainText, toPlain } from '../message-json.ts';
 import { printable } from '../output.ts';
 
 /** `find`: where a job is, or what became of it. */

@@ -1,9 +1,9 @@
 import { Command, Option } from 'commander';
 import { HostOrder, HostSchema } from '../../../gen/queuedcrawler/v1/host_service_pb.ts';
+import { plainText, toPlain } from '../../client/message-json.ts';
 import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
-import { plainText, toPlain } from '../message-json.ts';
 import { printable } from '../output.ts';
 
 const ORDERS = {

@@ -5,10 +5,10 @@ import {
   JobState,
   QueuedJobSchema,
 } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { plainText, toPlain } from '../../client/message-json.ts';
 import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
-import { plainText, toPlain } from '../message-json.ts';
 import { printable } from '../output.ts';
 import { printPages } from '../print-pages.ts';
 

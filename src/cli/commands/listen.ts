@@ -151,7 +151,7 @@ async function goOn({ client, output }: Session, name: string): Promise<void> {
   const { crawler } = await client.crawlers.getCrawler({ name });
   if (crawler?.pausedBy !== PausedBy.MONITOR) return;
   await client.crawlers.unpauseCrawler({ name });
-  output.note(`crawler ${name} was paused, as its former callback URL failed; it goes on`);
+  output.note(`crawler ${name} was paused, as its former callback URL failed; it continues`);
 }
 
 async function print({ output }: Session, delivery: ReceivedDelivery): Promise<void> {

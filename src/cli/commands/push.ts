@@ -48,7 +48,7 @@ export function createPushCommand(context: CommandContext): Command {
       'Push URLs, from arguments, a file or standard input; a URL a line, NDJSON or CSV with parameters. Prints a rid and its URL for each.',
     )
     .argument('<crawler>', 'its name')
-    .argument('[urls...]', 'the URLs; standard input when there are none and no --file')
+    .argument('[urls...]', 'the URLs; without URLs and --file, standard input')
     .option('--file <file>', 'read URLs from a file; .csv and .ndjson say their format')
     .addOption(
       new Option('--format <format>', 'of the file or input').choices(['lines', 'ndjson', 'csv']),

@@ -11,7 +11,7 @@ export function createRestoreCommand(context: CommandContext): Command {
     )
     .argument('<file>', 'the backup')
     .option('--data-dir <folder>', 'DATA_DIR of the service', './data')
-    .option('--replace', 'replace a database that is there; it is kept beside the restored one')
+    .option('--replace', 'replace a database that is there; it is kept next to the restored one')
     .addHelpText(
       'after',
       examples(

@@ -29,22 +29,19 @@ export function createResultsCommand(context: CommandContext): Command {
     .description(
       'Write results into a folder, or print them as NDJSON: those of some rids, which it waits for, or all of a crawler.',
     )
-    .argument(
-      '[rids...]',
-      'the rids; the first words of the lines of standard input when there are none',
-    )
+    .argument('[rids...]', 'the rids; without them, the first words of the lines of standard input')
     .option('--crawler <name>', 'all results of a crawler, oldest first')
     .option('--all', 'all results of the token')
-    .option('--follow', 'with --crawler or --all: go on with new results until interrupted')
-    .option('--to <folder>', 'write RID.html (or what it is) and RID.json; goes on where it was')
+    .option('--follow', 'with --crawler or --all: continue with new results until interrupted')
+    .option('--to <folder>', 'write RID.html (or what it is) and RID.json; continues where it was')
     .option(
       '--resume <file>',
-      'with --crawler or --all, without --to: keep the place in this file, and go on from it',
+      'with --crawler or --all, without --to: keep the place in this file, and continue from it',
     )
     .option('--remove', 'remove results from storage once they are written')
     .option(
       '--patience <seconds>',
-      'how long to wait while no result comes, or the service is away',
+      'how long to wait while no result comes, or the service does not answer',
       wholeNumber('--patience', 0, 604_800),
       600,
     )

@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
+import { whenOrphaned } from '../../when-orphaned.ts';
 import { type GlobalOptions, resolveSettings } from '../cli-settings.ts';
 import type { CommandContext } from '../command-context.ts';
 import { examples } from '../examples.ts';
@@ -42,6 +45,7 @@ export function createServeCommand(context: CommandContext): Command {
           JAVASCRIPT_TOKEN: own.javascript_token,
           ADMIN_TOKEN: own.admin_token,
         }),
+        NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache'),
         ...context.env,
         ...present({ HOST: options.host, PORT: options.port, DATA_DIR: options.dataDir }),
       };
@@ -52,11 +56,15 @@ export function createServeCommand(context: CommandContext): Command {
       }
       const file = options.envFile === undefined ? [] : [`--env-file=${options.envFile}`];
       const service = fileURLToPath(new URL('../../main.ts', import.meta.url));
-      const child = spawn(process.execPath, [...nodeOptions(), ...file, service], {
+      // Node 22 warns of SQLite, in each thread.
+      const flags = ['--disable-warning=ExperimentalWarning', ...nodeOptions(), ...file];
+      const child = spawn(process.execPath, [...flags, service], {
         env: { ...allocatorOptions(), ...env },
         stdio: 'inherit',
       });
       context.signal.addEventListener('abort', () => child.kill('SIGTERM'));
+      // npx was told to stop, and does not tell.
+      if (context.env.npm_lifecycle_event !== undefined) whenOrphaned(() => child.kill('SIGTERM'));
       const [code] = (await once(child, 'exit')) as [number | null];
       context.setExitCode(code === 0 ? EXIT_CODE.ok : EXIT_CODE.failed);
     });

@@ -7,9 +7,9 @@ import {
   GetStatsResponseSchema,
   type HistoryDay,
 } from '../../../gen/queuedcrawler/v1/stats_service_pb.ts';
+import { toPlain } from '../../client/message-json.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
-import { toPlain } from '../message-json.ts';
 import { sparkline } from '../sparkline.ts';
 
 interface StatsOptions {

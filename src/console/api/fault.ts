@@ -6,7 +6,7 @@ export interface Fault {
   readonly code: Code;
   /** The service's stable word; empty when the call did not reach it. */
   readonly reason: string;
-  /** The field at fault, in the protocol's spelling; empty when it is none. */
+  /** The field at fault, in the protocol's spelling; empty when no field is. */
   readonly field: string;
   readonly text: string;
   /** What to do about it; empty when the text says it. */

@@ -150,7 +150,7 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
 }
 
 /**
- * Runs until the stream is silent for too long, or the tab is hidden: over HTTP/1 a browser has six
+ * Runs until the stream is silent for too long, or the tab is hidden. Over HTTP/1 a browser has six
  * connections for all of its tabs, and a stream takes one.
  */
 async function whileHeardAndSeen(

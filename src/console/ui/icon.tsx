@@ -19,7 +19,7 @@ const PATHS = {
 /** The name of an icon. */
 export type IconName = keyof typeof PATHS;
 
-/** A picture beside a text that says the same; screen readers skip it. */
+/** A picture next to a text that says the same; screen readers skip it. */
 export function Icon({ name, size = 18 }: { name: IconName; size?: number }) {
   return (
     <svg

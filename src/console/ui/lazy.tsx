@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
 
-/** A component whose code is loaded when it is first shown; room is kept for it meanwhile. */
+/** A component whose code is loaded when it is first shown; room is kept for it until then. */
 export function lazy<Props extends object>(
   load: () => Promise<ComponentType<Props>>,
 ): ComponentType<Props> {

@@ -62,7 +62,7 @@ export interface BrowserPool {
    * signal's reason, or with {@link BrowserBusy} after `maxWaitMs`.
    */
   acquire(claimant: Claimant, maxWaitMs: number, signal: AbortSignal): Promise<BrowserTurn>;
-  /** Opens a page, for whoever has a turn. Rejects with {@link BrowserUnavailable}. */
+  /** Opens a page, for a crawl that has a turn. Rejects with {@link BrowserUnavailable}. */
   open(options: PageOptions): Promise<BrowserPage>;
   activity(): BrowserActivity;
   close(): Promise<void>;

@@ -17,7 +17,7 @@ export interface CheckedBrowser {
 }
 
 /**
- * Starts a Chromium beside the one that crawls, and ends it. Rejects as the starter does.
+ * Starts a second Chromium, which does not crawl, and ends it. Rejects as the starter does.
  */
 export async function checkBrowser(deps: {
   readonly chromiumPath: string;

@@ -11,14 +11,14 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { brotliDecompress, createBrotliDecompress } from 'node:zlib';
 import { DAY_MS } from '../../domain/durations.ts';
 import { LIBRARIES_FOLDER, libraryEnvironment } from './chromium-libraries.ts';
+import { chromiumPackage } from './chromium-package.ts';
 import { tarFiles, unpackOnce } from './unpack-once.ts';
 
 const INSTALLED = [
@@ -35,9 +35,9 @@ const INSTALLED = [
 const VERSION_MS = 10_000;
 
 /**
- * The path of the Chromium to run: `CHROMIUM_PATH`, else that of the npm package, which is unpacked
- * once for each user and version, else one that is installed on this machine. Undefined when there
- * is none; rejects when `CHROMIUM_PATH` cannot be run.
+ * The path of the Chromium to run: `CHROMIUM_PATH`, else that of the npm package, else one that is
+ * installed on this machine. The package is unpacked once for each user and version. Undefined when
+ * none of them exists; rejects when `CHROMIUM_PATH` cannot be run.
  */
 export async function findChromium(chromiumPath: string): Promise<string | undefined> {
   if (chromiumPath !== '') {
@@ -79,21 +79,21 @@ export async function browserFolder(parent = tmpdir()): Promise<string> {
 /** The package contains a program for Linux on x64. */
 async function unpackedChromium(): Promise<string | undefined> {
   if (process.platform !== 'linux' || process.arch !== 'x64') return undefined;
-  const main = createRequire(import.meta.url).resolve('@sparticuz/chromium');
-  const packages = join(dirname(main), '..');
+  const folder = chromiumPackage();
+  if (folder === undefined) return undefined;
   const packed = {
-    program: join(packages, 'bin', 'chromium.br'),
-    webgl: join(packages, 'bin', 'swiftshader.tar.br'),
-    libraries: join(packages, 'bin', 'al2023.tar.br'),
+    program: join(folder, 'bin', 'chromium.br'),
+    webgl: join(folder, 'bin', 'swiftshader.tar.br'),
+    libraries: join(folder, 'bin', 'al2023.tar.br'),
   };
   const { size } = await stat(packed.program);
-  const { version } = JSON.parse(await readFile(join(packages, 'package.json'), 'utf8')) as {
+  const { version } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as {
     version: string;
   };
   return unpackChromium(await browserFolder(), packed, `browser-libraries-${version}-${size}`);
 }
 
-/** What draws WebGL; Chromium looks for it beside its program. */
+/** What draws WebGL; Chromium looks for it next to its program. */
 const WEBGL_FILES = ['libvulkan.so.1', 'libvk_swiftshader.so', 'vk_swiftshader_icd.json'];
 
 /** The archives that make up a Chromium, packed by Brotli. */

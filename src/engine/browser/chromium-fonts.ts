@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliDecompress } from 'node:zlib';
+import { chromiumPackage } from './chromium-package.ts';
 import { tarFiles, unpackOnce } from './unpack-once.ts';
 
 const FONTS = /^fonts\/(?:[\w-]+\/)*([\w-]+\.[ot]tf)$/;
@@ -29,11 +29,12 @@ export async function prepareFonts(folder: string): Promise<string | undefined> 
 }
 
 async function readPackedFonts(): Promise<Buffer | undefined> {
+  const folder = chromiumPackage();
+  if (folder === undefined) return undefined;
   try {
-    const main = createRequire(import.meta.url).resolve('@sparticuz/chromium');
-    return await readFile(join(dirname(main), '..', 'bin', 'fonts.tar.br'));
+    return await readFile(join(folder, 'bin', 'fonts.tar.br'));
   } catch {
-    // The package is not installed, or has no fonts.
+    // The package has no fonts.
     return undefined;
   }
 }

@@ -2,6 +2,7 @@ import type { Logger } from '../../domain/logger.ts';
 import { type CrawlerIdentity, userAgents } from '../http/user-agents.ts';
 import { browserFolder, chromiumMajor, findChromium } from './chromium-binary.ts';
 import { prepareFonts } from './chromium-fonts.ts';
+import { NO_CHROMIUM_ADVICE } from './chromium-package.ts';
 import { type ChromiumProcess, startChromium } from './chromium-process.ts';
 import { createProfileFolder } from './profile-folders.ts';
 import { NO_SANDBOX, runsAsRoot, type SandboxMode } from './sandbox.ts';
@@ -43,7 +44,9 @@ export function createChromiumStarter(deps: {
   return {
     async start() {
       const executablePath = await findChromium(deps.chromiumPath);
-      if (executablePath === undefined) throw new Error('There is no Chromium on this machine');
+      if (executablePath === undefined) {
+        throw new Error(`There is no Chromium on this machine. ${NO_CHROMIUM_ADVICE}`);
+      }
       const { identity = 'named' } = deps;
       const major = await chromiumMajor(executablePath);
       const folder = await browserFolder();

@@ -3,7 +3,7 @@ import type { BrowserProcess, DrawingTimes } from './process-watch.ts';
 /** How the process that draws for all pages is doing. */
 export type DrawingState = 'works' | 'hangs' | 'was replaced' | 'is gone';
 
-/** A single drawing may take so long; until it is done, no page gets a picture or WebGL. */
+/** Longest time of a single drawing; until it is done, no page gets a picture or WebGL. */
 const HANG_MS = 5_000;
 /** What it has to have worked by then: on a busy machine, little is drawn in five seconds. */
 const HANG_CPU_SECONDS = 2.5;
@@ -20,8 +20,8 @@ interface Look extends DrawingTimes {
 }
 
 /**
- * Makes a judge of the process that draws, which is to be asked every half second, also when there is
- * none. Chromium ends no drawing of software, and the endless one of a page outlives the page.
+ * Makes a judge of the process that draws, to be called every half second, also without such a
+ * process. Chromium ends no drawing of software, and the endless one of a page outlives the page.
  */
 export function createDrawingWatch(): (
   process: Pick<BrowserProcess, 'pid' | 'drawing'> | undefined,

@@ -11,9 +11,9 @@ export interface NetworkQuiet {
   /** Whether requests are in flight that a page may be waiting for. */
   readonly isBusy: boolean;
   /**
-   * Waits until no request was in flight for half a second, at most `ms`. Requests that never end or
-   * are repeated do not count: those to other sites after 2 s, all after 10 s, and a script's from
-   * the fourth to the same path.
+   * Waits until no request was in flight for half a second, at most `ms`. Requests that never end
+   * or are repeated do not count. That is, those to other sites after 2 s, all after 10 s, and a
+   * script's from the fourth to the same path.
    */
   wait(ms: number): Promise<void>;
 }

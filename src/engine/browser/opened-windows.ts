@@ -1,6 +1,8 @@
 import type { CdpHandlers } from './cdp-connection.ts';
 
-/** Windows that a page opens; they are closed, and the crawl may go on in its own page instead. */
+/**
+ * Windows that a page opens; they are closed, and the crawl may continue in its own page instead.
+ */
 export interface OpenedWindows {
   readonly handlers: CdpHandlers;
   /** The address of the last window that a user's action opened since the last call. */

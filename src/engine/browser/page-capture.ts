@@ -64,6 +64,7 @@ export async function loadAndCapture(input: CaptureInput): Promise<Page> {
 /** Navigates to the start; returns why that failed, if it did. */
 async function load({
   page,
+  task,
   documents,
   start,
   proxy,
@@ -71,6 +72,8 @@ async function load({
   let url = start.href;
   for (let redirects = 0; redirects < MAX_REDIRECTS; redirects += 1) {
     const { errorText = '' } = await page.send('Page.navigate', { url }, COMMAND_MS);
+    // The document was answered, so the request was sent before.
+    task.onSent?.();
     if (errorText === '') return undefined;
     const redirect = documents.takeRedirect();
     if (redirect === undefined) {
@@ -96,7 +99,7 @@ async function capture(input: CaptureInput): Promise<PageContent | undefined> {
   return { ...content, url: navigation.url || content.response.url, stepFailure };
 }
 
-/** Reads the document that is shown; again when the page navigates meanwhile. */
+/** Reads the document that is shown; again when the page navigates during that. */
 async function read(
   input: CaptureInput,
 ): Promise<Omit<PageContent, 'url' | 'stepFailure'> | undefined> {

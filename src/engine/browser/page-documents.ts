@@ -31,7 +31,7 @@ export type DocumentEnd =
 /** The documents of one page. */
 export interface PageDocuments {
   readonly handlers: CdpHandlers;
-  /** To be called with events that were too long: a page may post megabytes, and must go on. */
+  /** To be called with events that were too long: a page may post megabytes, and must continue. */
   onDropped(event: CdpEvent, head: string): void;
   /** Has the browser pause requests, and responses with documents. */
   enable(): Promise<void>;
@@ -72,7 +72,7 @@ const DISPLAYABLE = /^\s*(text\/|image\/|application\/(json|xml|[\w.-]+\+(json|x
 
 /**
  * Makes the handlers for the requests that a page pauses. They put the client's headers on requests
- * to the first origin, after each redirect again, and they take responses other than HTML as they
+ * to the first origin, after each redirect again. They take responses other than HTML as they
  * arrive, because a browser would download them, play them or decode their text.
  */
 export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
@@ -181,7 +181,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     handlers: {
       'Fetch.requestPaused'(event) {
         onPaused(event).catch(() => {
-          // The page has gone on, or has ended.
+          // The page has navigated further, or has ended.
           if (event.frameId === page.frameId) failedAt = event.request.url;
           abortRequest(page, event).catch(ignoreGone);
         });

@@ -30,10 +30,10 @@ const SET_UP: ReadonlySet<string> = new Set<keyof CrawlParameters>([
 ]);
 
 /**
- * Names the pages that a crawl may share with others, one after the other: those of the same
- * crawler (or of an account's inline crawls) for the same origin, by the same way out, set up in
- * the same way. Undefined for a crawl that needs a page of its own, because it brings cookies or
- * headers, or acts like a user; any parameter that is not listed here counts as such.
+ * Names the pages that a crawl may share with others, one after the other. They are those of the
+ * same crawler (or of an account's inline crawls) for the same origin, by the same way out, set up
+ * in the same way. Undefined for a crawl that needs a page of its own, because it brings cookies or
+ * headers, or acts like a user. Any parameter that is not listed here counts as such.
  */
 export function pageKind(
   task: CrawlTask,

@@ -16,7 +16,7 @@ export interface PageLoan {
   readonly isUsed: boolean;
   /** Present when later crawls may use the page. */
   readonly traces: PageTraces | undefined;
-  /** Handlers that the crawl has to call beside its own. */
+  /** Handlers that the crawl has to call in addition to its own. */
   readonly handlers: CdpHandlers;
   /**
    * Resolves when the page is closed or, with `canKeep`, ready for another crawl. `canKeep`: the
@@ -44,7 +44,7 @@ export interface PageLenderDeps {
   readonly pool: Pick<BrowserPool, 'open'>;
   /** Pages that are open at once, in use or not; only those in use may be more. */
   readonly maxPages: number;
-  /** A page that nobody has used for so long is closed; default 30 s. */
+  /** How long a page is unused before it is closed; default 30 s. */
   readonly idleMs?: number;
   /** Default 50. */
   readonly maxUses?: number;
@@ -52,7 +52,7 @@ export interface PageLenderDeps {
   readonly maxAgeMs?: number;
 }
 
-/** A page is kept only for kinds of which another crawl came within the last so many kinds. */
+/** A page is kept only for kinds of which another crawl came within this number of last kinds. */
 const RECENT_KINDS = 500;
 
 interface Kept {

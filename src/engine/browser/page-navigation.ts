@@ -3,7 +3,7 @@ import type { CdpHandlers } from './cdp-connection.ts';
 /** Where the main frame of a page is, and where it navigates. */
 export interface PageNavigation {
   readonly handlers: CdpHandlers;
-  /** The address of the last document that came by http or https; empty when there was none. */
+  /** The address of the last document that came by http or https; empty before the first one. */
   readonly url: string;
   /** The address that the page could not load, while it shows that error. */
   readonly unreachable: string | undefined;

@@ -16,9 +16,9 @@ export interface PictureArea {
 const MAX_PICTURE_BYTES = 12 * 1024 * 1024;
 
 /**
- * How a page is drawn in one picture: at the scale of its screen if that fits; at a lower scale,
- * down to 1, so that its whole length fits; what does not fit then is cut off at the bottom. Only a
- * page that is wider than the widest picture is drawn at a scale below 1.
+ * How a page is drawn in one picture. It has the scale of its screen if that fits, otherwise a
+ * lower scale, down to 1, so that its whole length fits. What does not fit then is cut off at the
+ * bottom. Only a page that is wider than the widest picture is drawn at a scale below 1.
  */
 export function pictureArea(width: number, height: number, screenScale: number): PictureArea {
   const fits = Math.min(

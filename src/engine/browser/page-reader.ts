@@ -39,10 +39,11 @@ async function evaluateIn(
 const PIECE = 1024 * 1024;
 
 // A function that returns the page as a reader sees it: the content of open shadow trees in their
-// hosts, slotted content in its slot, and with `frames` the content of frames in their place. Getters are called
-// explicitly, because an image named `documentElement` would hide the property of that name. The copy belongs
-// to a document without scripts, so that copying creates no custom elements. Nodes of frames belong to other
-// globals, so types are told by number and name. A tree that is too deep for the recursion is returned as it is.
+// hosts, and slotted content in its slot. With `frames` the content of frames is in their place.
+// Getters are called explicitly, because an image named `documentElement` would hide the property
+// of that name. The copy belongs to a document without scripts, so that copying creates no custom
+// elements. Nodes of frames belong to other globals, so types are told by number and name. A tree
+// that is too deep for the recursion is returned as it is.
 const FLATTEN = `(root, frames) => {
   const getter = (prototype, name) => {
     const { get } = Object.getOwnPropertyDescriptor(prototype, name);
@@ -108,7 +109,7 @@ const serialize = (maxLength: number, frames: boolean): string => `(() => {
 /**
  * The document as HTML in UTF-8; with `frames` with the content of the frames of its origin. Undefined when it is longer than `maxBytes`; then at most one
  * piece of it was transferred. Rejects with a `CdpError` when the page navigates to another
- * document meanwhile.
+ * document during that.
  */
 export async function readHtml(
   page: BrowserPage,

@@ -7,10 +7,11 @@ import type { BrowserPage } from './running-browser.ts';
 const RESET_MS = 3_000;
 
 /**
- * Removes what a crawl of `origin` has left in a page and its context, so that another can use it:
- * the document with all that runs in it, history and window name, cookies, every kind of storage,
- * and with `emptyCache` the caches. The network must not be reachable for the page meanwhile. Rejects when
- * something cannot be removed, or is there again. Returns handlers for events of the next crawl.
+ * Removes what a crawl of `origin` has left in a page and its context, so that another can use it.
+ * It removes the document with all that runs in it, history and window name, cookies, every kind of
+ * storage, and with `emptyCache` the caches. The network must not be reachable for the page during
+ * the reset. Rejects when something cannot be removed, or is there again. Returns handlers for
+ * events of the next crawl.
  */
 export async function resetPage(
   page: BrowserPage,

@@ -4,7 +4,9 @@ import { evaluate } from './page-reader.ts';
 import type { Visit } from './page-steps.ts';
 
 const STEP_MS = 250;
-/** At the end of a page that has not grown for so many steps, and requests nothing, scrolling ends. */
+/**
+ * Steps at the end of a page after which scrolling ends, if it has not grown and requests nothing.
+ */
 const IDLE_STEPS = 6;
 
 /** What scrolls under a point: how far it is scrolled and how far it can be. */
@@ -17,8 +19,8 @@ const POSITION = (x: number, y: number): string => `(() => {
 })()`;
 
 /**
- * Turns the mouse wheel over the middle of the window for `ms`, which scrolls the page or an element
- * in it; ends earlier at the end of a page that does not grow any more.
+ * Turns the mouse wheel over the middle of the window for `ms`, which scrolls the page or an
+ * element in it. Ends earlier at the end of a page that does not grow any more.
  */
 export async function scrollDown(
   { page, quiet, device: { screen } }: Pick<Visit, 'page' | 'quiet' | 'device'>,

@@ -29,7 +29,7 @@ const MAX_STORED = 1_000;
 const MIN_FRESH_S = 3_600;
 /** Kinds of requests whose shared responses may stay in the cache. */
 const ASSETS = new Set<Protocol.Network.ResourceType>(['Stylesheet', 'Script', 'Image', 'Font']);
-/** Responses with these set something in the browser beside the cache and cookies. */
+/** Responses with these set something in the browser other than the cache and cookies. */
 const LASTING_HEADERS = new Set([
   'accept-ch',
   'alt-svc',
@@ -111,8 +111,8 @@ export function createPageTraces(origin: string): PageTraces {
 }
 
 /**
- * Whether the response is the same for all who ask, as far as it says, and so long that it is not
- * asked for again with a validator, by which a site could recognise the browser.
+ * Whether the response is, by its headers, the same for all clients, and fresh for long enough that
+ * no crawl revalidates it. A site could recognise the browser by the validator.
  */
 function isShared({ status, headers }: DocumentResponse, cacheControl: string): boolean {
   if (status !== 200 || /private|no-cache/.test(cacheControl)) return false;

@@ -24,7 +24,7 @@ import type { BrowserPage } from './running-browser.ts';
 
 /** The visit of one crawl to its page. */
 export interface PageVisit {
-  /** The response of the last document; undefined while there was none. */
+  /** The response of the last document; undefined before the first one. */
   readonly document: DocumentResponse | undefined;
   /** Whether the page was captured, not only the response of a document. */
   readonly isCaptured: boolean;

@@ -13,8 +13,8 @@ export interface FormattedPage {
 }
 
 /**
- * The output for a document, or why there is none. `failed` is for the client; `cause`, where the
- * code threw, for the log.
+ * The output for a document, or the reason why it failed. `failed` is for the client; `cause`,
+ * where the code threw, for the log.
  */
 export type DocumentOutput =
   | { readonly text: string }
@@ -30,6 +30,9 @@ export const MAX_DOCUMENT_BYTES = 4 * 1024 * 1024;
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
+/** The parts of a page that are read for its document. */
+export type ReadablePage = Pick<Page, 'body' | 'contentType' | 'isText' | 'url' | 'failure'>;
+
 /** What the document of a page is parsed for. */
 export type DocumentWork = 'md' | 'readable_md' | 'autoparse' | ScraperName;
 
@@ -37,7 +40,10 @@ export type DocumentWork = 'md' | 'readable_md' | 'autoparse' | ScraperName;
  * What the document of a page must be parsed for. Undefined when the page is delivered as it is,
  * which includes failed pages and pages other than HTML.
  */
-export function documentWork(page: Page, parameters: CrawlParameters): DocumentWork | undefined {
+export function documentWork(
+  page: Omit<ReadablePage, 'body' | 'url'>,
+  parameters: CrawlParameters,
+): DocumentWork | undefined {
   const isHtml = /^(text\/html|application\/xhtml\+xml)/i.test(page.contentType);
   if (!page.isText || !isHtml || page.failure !== undefined) return undefined;
   if (parameters.scraper !== undefined) return parameters.scraper;

@@ -17,7 +17,7 @@ interface Place {
 
 /**
  * Parses an HTML page by the rules of the HTML standard: html, head and body exist even when the
- * page does not contain them. linkedom's own parser does not follow these rules, so its tree is
+ * page does not contain them. The parser of linkedom does not follow these rules, so its tree is
  * built from parse5's. The page is parsed as in a browser without scripts.
  */
 export function parseDocument(html: string): Document {

@@ -26,6 +26,8 @@ export interface FollowInput {
   readonly room?: Room | undefined;
   /** On whose behalf. */
   readonly claimant?: Claimant | undefined;
+  /** Called when a request was written. */
+  readonly onSent?: (() => void) | undefined;
 }
 
 /** Where a chain of requests ended. */
@@ -44,6 +46,12 @@ export interface FollowResult {
 /** Longer than the redirect chains of ordinary sites, and half of what browsers follow. */
 const MAX_REDIRECTS = 10;
 const CONNECT_TIMEOUT_MS = 20_000;
+/** Failures of addresses that the service does not request. */
+const REFUSALS: ReadonlySet<FailureReason> = new Set([
+  'address_not_allowed',
+  'port_not_allowed',
+  'invalid_url',
+]);
 
 /**
  * Requests a page and follows its redirects, at most ten, with cookies. A request that repeats an
@@ -59,12 +67,19 @@ export async function follow(input: FollowInput): Promise<FollowResult> {
     withBody: request.body !== undefined && request.method !== 'GET',
     sameOrigin: true,
   };
+  let from: Pick<FollowResult, 'hop' | 'redirected' | 'head'> | undefined;
   for (let redirects = 0; ; redirects += 1) {
     const redirected = redirects > 0;
     const cookie = cookies.headerFor(hop.url.href);
     visited.add(requestIdentity(hop, cookie));
     const sent = await send(input, hop, cookie);
-    if ('failure' in sent) return { hop, redirected, ...sent };
+    if ('failure' in sent) {
+      // What may not be requested is the fault of the response that named it.
+      const isRefused = REFUSALS.has(sent.failure);
+      return isRefused && from !== undefined
+        ? { ...from, failure: sent.failure }
+        : { hop, redirected, ...sent };
+    }
     const { response } = sent;
     cookies.receive(hop.url.href, headerValues(response.headers, 'set-cookie'));
     const next = nextHop(hop, response.status, headerValues(response.headers, 'location')[0]);
@@ -78,19 +93,21 @@ export async function follow(input: FollowInput): Promise<FollowResult> {
     }
     // Nobody reads the body of a redirect.
     input.room?.reset();
+    from = { hop, redirected, head: { status: response.status, headers: response.headers } };
     hop = next;
   }
 }
 
 /** Sends one request of a chain. */
 async function send(
-  { client, request, deadline, maxBodyBytes, claimant, room, proxy, signal }: FollowInput,
+  input: FollowInput,
   hop: Hop,
   cookie: string,
 ): Promise<
   | { readonly response: HttpResponse }
   | (Pick<FollowResult, 'head'> & { readonly failure: FailureReason })
 > {
+  const { client, request, deadline, maxBodyBytes, claimant, room, proxy, signal, onSent } = input;
   const timeoutMs = deadline - performance.now();
   if (timeoutMs <= 0) return { failure: 'timeout' };
   try {
@@ -103,7 +120,7 @@ async function send(
       maxBodyBytes,
       lenient: true,
       claimant,
-      ...defined({ body: hop.withBody ? request.body : undefined, room, proxy, signal }),
+      ...defined({ body: hop.withBody ? request.body : undefined, room, proxy, signal, onSent }),
     });
     return { response };
   } catch (error) {

@@ -44,7 +44,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     const target = resolveTarget(task.request, proxies);
     if ('refused' in target) return failedPage(task, target.refused);
     const { start, proxy } = target;
-    const { room } = task;
+    const { room, onSent } = task;
     const request = withUserAgent(task.request);
     const kept = (await task.session?.read()) ?? [];
     const cookies = createCookies(kept);
@@ -60,6 +60,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       maxBodyBytes: limits.maxBodyBytes,
       signal,
       room,
+      onSent,
       claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
     });
     const changes = task.session && cookieChanges(kept, cookies.all());
@@ -81,9 +82,9 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       if (head === undefined) return failedPage(task, reason);
       return failedResponse(task, reason, { ...head, url });
     }
-    const { status, headers } = response;
+    const { status, headers, coded } = response;
     const isEmpty = response.body.length === 0;
-    const { block, body, ...shown } = await (task.readBody ?? readHere)({
+    const { block, body, isUnchanged, ...shown } = await (task.readBody ?? readHere)({
       status,
       headers,
       body: response.body,
@@ -108,6 +109,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       url,
       ...shown,
       body,
+      ...(isUnchanged && coded !== undefined ? { coded } : {}),
       headers,
       ...failureFields(verdict, requestedDelay(response, wallNow(clock))),
     };

@@ -10,7 +10,7 @@ import { detectBlock } from './block-pages.ts';
 export interface ReceivedBody {
   readonly status: number;
   readonly headers: Page['headers'];
-  /** The body as it arrived. Whoever reads it may take its memory. */
+  /** The body as it arrived. A reader may take its memory. */
   readonly body: Uint8Array;
   /** Of the address that sent it. */
   readonly hostname: string;
@@ -21,6 +21,8 @@ export interface ReceivedBody {
 /** A body as it is delivered, and whether it is a block page. */
 export interface BodyRead extends PageBody {
   readonly block: TargetAnswer['block'];
+  /** Whether the body is just what arrived. */
+  readonly isUnchanged: boolean;
 }
 
 /** Reads a body, in steps. */
@@ -30,5 +32,5 @@ export function* readBody(received: ReceivedBody): Steps<BodyRead> {
   const type = headerValues(headers, 'content-type').at(-1);
   const shown = yield* pageBody(body, type, { maxBytes, hostname });
   if (shown.body?.buffer !== body.buffer) discard(body);
-  return { ...shown, block };
+  return { ...shown, block, isUnchanged: shown.body === body };
 }

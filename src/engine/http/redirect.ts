@@ -17,10 +17,10 @@ const MAX_LOCATION = 16_384;
 export const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * The request that a response redirects to, by the rules of the Fetch Standard: after 303, and
- * after a POST with 301 or 302, it is a GET without a body; the fragment is inherited. Undefined
- * when the response is not a redirect, or its `Location` is empty; `invalid_redirect` when the target is not an http or https
- * URL (`file:`, `data:`) or is longer than 16 KiB.
+ * The request that a response redirects to, by the rules of the Fetch Standard. After 303, and
+ * after a POST with 301 or 302, it is a GET without a body. The fragment is inherited. Undefined
+ * when the response is not a redirect, or its `Location` is empty. It is `invalid_redirect` when
+ * the target is not an http or https URL (`file:`, `data:`) or is longer than 16 KiB.
  */
 export function nextHop(
   hop: Hop,

@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import type { CrawlParameters } from '../../domain/parameters.ts';
 
 /** The name this crawler goes by, in its user agents and in robots.txt. */
@@ -8,7 +6,7 @@ export const CRAWLER_NAME = 'QueuedCrawler';
 
 /**
  * `CRAWLER_IDENTITY`. `named`: user agents contain the crawler's name, in the form that the large
- * search engines use, so that sites serve their normal page and can identify it; `visitor`: they
+ * search engines use, so that sites serve their normal page and can identify it. `visitor`: they
  * are those of a browser alone.
  */
 export type CrawlerIdentity = 'named' | 'visitor';
@@ -38,20 +36,13 @@ export function userAgents(
   return { desktop: of('desktop'), tablet: of('tablet'), mobile: of('mobile') };
 }
 
-/** The major version of the Chromium in the packages, for crawls that start no browser. */
+/** The major version of the Chromium that this project depends on, for crawls that start no browser. */
 export function packagedChromeMajor(): string {
-  const main = createRequire(import.meta.url).resolve('@sparticuz/chromium');
-  for (let folder = dirname(main); folder !== dirname(folder); folder = dirname(folder)) {
-    try {
-      const { name, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as {
-        name?: string;
-        version?: string;
-      };
-      const [major] = version?.split('.') ?? [];
-      if (name === '@sparticuz/chromium' && major !== undefined) return major;
-    } catch {
-      // The package's own file is further up.
-    }
-  }
-  throw new Error('the package @sparticuz/chromium has no version');
+  const { dependencies, peerDependencies } = createRequire(import.meta.url)(
+    '../../../package.json',
+  ) as Readonly<Record<string, Readonly<Record<string, string>> | undefined>>;
+  const range = { ...peerDependencies, ...dependencies }['@sparticuz/chromium'] ?? '';
+  const [major] = /\d+/.exec(range) ?? [];
+  if (major === undefined) throw new Error('package.json names no version of @sparticuz/chromium');
+  return major;
 }

@@ -60,8 +60,8 @@ const UNKNOWN: RobotsVerdict = { allowed: false, delayMs: 0, unknown: true };
 type Rules = (url: URL) => RobotsVerdict;
 
 /**
- * Makes an empty cache. As in RFC 9309: a response of 4xx allows everything; without a response, or
- * with 5xx, it is unknown what is allowed; the rules that apply are those for `QueuedCrawler`, else
+ * Makes an empty cache. As in RFC 9309: a response of 4xx allows everything. Without a response, or
+ * with 5xx, it is unknown what is allowed. The rules that apply are those for `QueuedCrawler`, else
  * those for every crawler.
  */
 export function createRobots(deps: RobotsDeps): Robots {

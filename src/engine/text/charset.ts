@@ -33,10 +33,10 @@ const BY_ICONV: Readonly<Record<string, string>> = {
 const STEP_BYTES = 16 * 1_024;
 
 /**
- * Converts the bytes of a text to UTF-8, in steps. In the order of the WHATWG standards, the character set is
- * that of a byte order mark, of the HTTP header, or of the document itself (`meta` in HTML, the
- * declaration of XML), else UTF-8 when the bytes are valid UTF-8, else a guess. Unknown names
- * count as absent.
+ * Converts the bytes of a text to UTF-8, in steps. In the order of the WHATWG standards, the
+ * character set is that of a byte order mark, of the HTTP header, or of the document itself. The
+ * document has it in `meta` (HTML) or its declaration (XML). Otherwise it is UTF-8 when the bytes
+ * are valid UTF-8, else a guess. Unknown names count as absent.
  */
 export function* decodeText(
   bytes: Uint8Array,

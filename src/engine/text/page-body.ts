@@ -63,7 +63,7 @@ function binaryType(given: string | undefined, type: string): string {
 }
 
 interface ContentType {
-  /** Lower case, empty when there is none. */
+  /** Lower case, empty when the site sent no type. */
   readonly type: string;
   /** All except `charset`, as the site sent them. */
   readonly parameters: readonly string[];

@@ -14,6 +14,7 @@ import type { AdapterFactory } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
 import { envelopeReply, jsonReply, type Reply } from '../reply.ts';
 import { aboutReply } from './about.ts';
+import { assertUrlIsEncoded } from './encoded-url.ts';
 import { toHeaders } from './page.ts';
 
 /**
@@ -40,6 +41,7 @@ export const pushOrCrawl: AdapterFactory = (toolkit) => {
         if (method === 'GET' && parameters.length === 0 && call.bearer === undefined) {
           return aboutReply();
         }
+        assertUrlIsEncoded(exchange);
         const source = exchange.method === 'POST' || exchange.method === 'PUT' ? 'body' : 'query';
         if (isPush(exchange)) {
           const request = await binders.push[source](exchange);
@@ -128,7 +130,7 @@ async function pageReply(request: CrawlRequest, response: CrawlResponse): Promis
 
 /**
  * The Content-Type of a page. JSON pages never get the type by which clients recognise the
- * service's own envelope, and get a JSON type only when they can be parsed: clients parse whatever
+ * service's own envelope, and get a JSON type only when they can be parsed. Clients parse whatever
  * is labelled JSON, and some crash when that fails.
  */
 async function pageType({ contentType, body }: CrawlResponse): Promise<string> {

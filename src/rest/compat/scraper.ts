@@ -9,6 +9,7 @@ import { CB_STATUS } from '../../domain/status.ts';
 import type { AdapterFactory } from '../adapter.ts';
 import { GatewayError } from '../gateway-error.ts';
 import { envelopeReply, jsonReply } from '../reply.ts';
+import { assertUrlIsEncoded } from './encoded-url.ts';
 import { REMAINING_REQUESTS, toHeaders } from './page.ts';
 
 /** `/scraper` and `/leads`: the paths under which public clients expect structured data. */
@@ -23,6 +24,7 @@ export const scraper: AdapterFactory = (toolkit) => {
       methods: ['GET'],
       getChanges: true,
       async handle(exchange) {
+        assertUrlIsEncoded(exchange);
         const request = await bind(exchange);
         const parameters = (request.parameters ??= create(CrawlParametersSchema));
         parameters.format = Format.HTML;

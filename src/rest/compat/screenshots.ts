@@ -9,6 +9,7 @@ import { resultFields } from '../../domain/result-fields.ts';
 import { acceptsGzip } from '../accept-encoding.ts';
 import type { AdapterFactory } from '../adapter.ts';
 import type { Reply } from '../reply.ts';
+import { assertUrlIsEncoded } from './encoded-url.ts';
 import { REMAINING_REQUESTS, toHeaders } from './page.ts';
 
 const pack = promisify(gzip);
@@ -68,6 +69,7 @@ export function screenshotAdapters(screenshots: ScreenshotSource, clock: Clock):
         async handle(exchange) {
           const id = exchange.parameter('id');
           if (id !== undefined || exchange.parameter('url') === undefined) return picture(id ?? '');
+          assertUrlIsEncoded(exchange);
           const request = await bind(exchange);
           const parameters = (request.parameters ??= create(CrawlParametersSchema));
           parameters.screenshot = true;

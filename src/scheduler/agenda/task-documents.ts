@@ -15,7 +15,7 @@ export interface TaskLock {
  * The scheduler's reads and writes of Agenda's documents. One document stands for all waiting runs
  * of a name and key, so a task never runs twice at once. Every write by a run is fenced: it changes
  * nothing once the lock is lost. Agenda's own `saveJobState` would let a process that was stopped
- * for a while unlock or finish a task that another process took over, and its `unique` and `every`
+ * for a while unlock or finish a task that another process took over. Its `unique` and `every`
  * clear the lock of a running task.
  */
 export interface TaskDocuments {
@@ -35,7 +35,7 @@ export interface TaskDocuments {
   namesDue(now: Date, lockedBefore: Date): Promise<readonly string[]>;
   /**
    * Locks for `token` the task that has been due longest, at `dueBy` (default `now`) or before, and
-   * begins its run: the task is due again when it is woken from now on, or one interval from now.
+   * begins its run. The task is due again when it is woken from now on, or one interval from now.
    */
   claimDue(
     name: string,

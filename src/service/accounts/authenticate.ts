@@ -2,6 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { DomainError, invalidToken } from '../../domain/errors.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
 import type { StoreTraits } from '../../domain/store-traits.ts';
 import type { AccountStore } from '../../store/store.ts';
 import { createExpiringCache } from '../crawlers/expiring-cache.ts';
@@ -24,6 +25,13 @@ export interface Authenticator {
    * {@link authenticate} does.
    */
   authenticateAdmin(token: string | undefined, remote?: string): void;
+  /**
+   * Whether the token has been right in this process, or was at its start. It decides who is served
+   * first, not who is let in: the token may have been replaced since.
+   */
+  knows(token: string): boolean;
+  /** Makes the tokens of existing accounts known. */
+  learn(): Promise<void>;
   /** Drops the cached owners, after tokens or limits have changed. */
   reset(): void;
 }
@@ -32,6 +40,10 @@ const WHERE =
   'It goes into the query (?token=TOKEN), the path (/crawler/TOKEN/...) or a header (Authorization: Bearer TOKEN).';
 
 const CACHE_MS = 1_000;
+/** Tokens that are known; the least recently used are forgotten. */
+const MAX_KNOWN = 20_000;
+/** Accounts that are read at once. */
+const LEARN_PAGE = 1_000;
 
 /**
  * Makes the authenticator. A process that has its database to itself caches token owners for a
@@ -40,7 +52,7 @@ const CACHE_MS = 1_000;
  * working everywhere at once.
  */
 export function createAuthenticator(deps: {
-  readonly accounts: Pick<AccountStore, 'findByTokenHash'>;
+  readonly accounts: Pick<AccountStore, 'findByTokenHash' | 'list'>;
   readonly adminToken: string;
   readonly clock: Clock;
   readonly failedTokens: FailedTokens;
@@ -52,10 +64,16 @@ export function createAuthenticator(deps: {
     ttlMs: CACHE_MS,
     maxEntries: 10_000,
   });
+  /** Hashes of tokens that were right. */
+  const known = createLruMap<string, true>({ maxEntries: MAX_KNOWN });
   const read = (hash: string) => deps.accounts.findByTokenHash(hash);
   const readTogether = createSharedLookup(read);
   const findOwner = (hash: string) =>
     deps.traits.shared ? readTogether(hash) : owners.get(hash, () => read(hash));
+
+  function isAdminToken(token: string): boolean {
+    return deps.adminToken !== '' && isSameToken(token, deps.adminToken);
+  }
 
   /** Counts a wrong token. Returns the error: `wrong`, unless too many came from the address. */
   function refuse(remote: string, wrong: DomainError): DomainError {
@@ -84,13 +102,14 @@ export function createAuthenticator(deps: {
       }
       const hash = tokenHash(token);
       const owner = await findOwner(hash);
-      const known = owner?.account.tokenHashes[owner.tokenType] ?? '0'.repeat(64);
-      if (owner === undefined || !timingSafeEqual(Buffer.from(known), Buffer.from(hash))) {
+      const stored = owner?.account.tokenHashes[owner.tokenType] ?? '0'.repeat(64);
+      if (owner === undefined || !timingSafeEqual(Buffer.from(stored), Buffer.from(hash))) {
         throw refuse(
           remote,
           invalidToken(`The access token is not valid. ${WHERE}`, { field: 'token' }),
         );
       }
+      known.set(hash, true);
       return owner;
     },
     authenticateAdmin(token, remote = '') {
@@ -103,7 +122,21 @@ export function createAuthenticator(deps: {
       }
       const wrong = invalidToken('The admin token is not valid.');
       if (token === undefined) throw wrong;
-      if (!isSameToken(token, deps.adminToken)) throw refuse(remote, wrong);
+      if (!isAdminToken(token)) throw refuse(remote, wrong);
+    },
+    knows(token) {
+      return known.has(tokenHash(token)) || isAdminToken(token);
+    },
+    async learn() {
+      for (let after: string | undefined; known.size < MAX_KNOWN; ) {
+        const paging = { limit: LEARN_PAGE, ...(after === undefined ? {} : { after }) };
+        const accounts = await deps.accounts.list(paging);
+        for (const { tokenHashes } of accounts) {
+          for (const hash of Object.values(tokenHashes)) known.set(hash, true);
+        }
+        if (accounts.length < LEARN_PAGE) return;
+        after = accounts.at(-1)?.name;
+      }
     },
     reset: () => owners.clear(),
   };

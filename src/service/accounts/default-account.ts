@@ -9,9 +9,9 @@ import { tokenHash } from './tokens.ts';
 const DEFAULT_ACCOUNT = 'default';
 
 /**
- * Creates the account `default` if there is none, with the preset tokens where given, and returns
- * its tokens: they can be shown only now. If the account exists, preset tokens that differ from its
- * own replace them, which the log tells, and undefined is returned.
+ * Creates the account `default` if it does not exist, with the preset tokens where given, and
+ * returns its tokens: they can be shown only now. If the account exists, preset tokens that differ
+ * from its own replace them, which the log tells, and undefined is returned.
  */
 export async function ensureDefaultAccount(
   deps: {

@@ -17,7 +17,7 @@ export interface ProbePacer {
   /**
    * Returns 0 when the probe of `id` may be made now. Otherwise it takes the next free moment of the
    * limit that it meets, and returns the milliseconds until then. A probe that comes back at its
-   * moment goes on to the limits after that one.
+   * moment continues with the limits after that one.
    */
   waitMs(id: string, limits: readonly ProbeLimit[]): number;
 }

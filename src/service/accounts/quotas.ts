@@ -49,6 +49,13 @@ export interface Quotas {
    */
   assertStorage(account: Holder, field: 'store' | 'screenshot'): Promise<void>;
   /**
+   * Counts a page of up to `bytes` that is to be stored, so that pages crawled at once exceed the
+   * storage quota by one at most. Throws as {@link Quotas.assertStorage} does, and `exhausted` while
+   * those that are being crawled may take the rest. The returned function ends that, with the bytes
+   * that were stored.
+   */
+  reserveStorage(account: Holder, bytes: number): Promise<(storedBytes: number) => void>;
+  /**
    * Whether results of further crawls may be stored. While they may not, URLs stay in their queues.
    */
   mayCrawl(accountId: string): Promise<boolean>;
@@ -82,16 +89,19 @@ const UNPROVEN_PROBES_PER_MINUTE = 60;
 const MAX_PROVEN = 50_000;
 /** Only expiry and deletion free storage, so an earlier retry does not help. */
 const STORAGE_RETRY_MS = 60_000;
+const RESERVED_RETRY_MS = 1_000;
 const QUEUE_RETRY_MS = 5_000;
 const HOUR_MS = 3_600_000;
 
 const NOTHING: AccountUsage = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
+const NOTHING_ADDED = { addedBytes: 0, storedBytes: 0 };
 
-/** The cached use of an account, and the bytes this process has queued since it was read. */
+/** The cached use of an account, and the bytes this process has queued and stored since it was read. */
 interface Known {
   readonly usage: AccountUsage;
   readonly limits: AccountLimits;
   addedBytes: number;
+  storedBytes: number;
 }
 
 /** Makes the quotas; `defaults` are the limits of accounts that have none of their own. */
@@ -114,22 +124,39 @@ export function createQuotas(deps: {
     maxEntries: MAX_ACCOUNTS,
   });
 
+  /** Bytes of pages that are being crawled to be stored, by account. */
+  const reserved = new Map<string, number>();
+
   const limits = (account: Holder): AccountLimits => effectiveLimits(account.limits, defaults);
 
-  async function loadKnown(accountId: string, read?: Omit<Known, 'addedBytes'>): Promise<Known> {
+  async function loadKnown(
+    accountId: string,
+    read?: Pick<Known, 'usage' | 'limits'>,
+  ): Promise<Known> {
     const found = await known.get(accountId, async () => {
-      if (read !== undefined) return { ...read, addedBytes: 0 };
+      if (read !== undefined) return { ...read, ...NOTHING_ADDED };
       const [account, usage] = await Promise.all([
         store.accounts.get(accountId),
         store.accounts.usage(accountId),
       ]);
       if (account === undefined || usage === undefined) return undefined;
-      return { usage, limits: limits(account), addedBytes: 0 };
+      return { usage, limits: limits(account), ...NOTHING_ADDED };
     });
-    return found ?? { usage: NOTHING, limits: defaults, addedBytes: 0 };
+    return found ?? { usage: NOTHING, limits: defaults, ...NOTHING_ADDED };
   }
 
   const isFull = (limit: number, stored: number): boolean => exceedsLimit(limit, stored, 1);
+
+  /** The bytes that an account has stored. Throws as `assertStorage` does. */
+  async function storageOf(account: Holder, field: 'store' | 'screenshot'): Promise<number> {
+    const full = await disk.refusal();
+    if (full !== undefined) throw full;
+    const limit = limits(account).storageBytes;
+    const { usage, storedBytes } = await loadKnown(account.accountId);
+    const used = usage.storedBytes + storedBytes;
+    if (!isFull(limit, used)) return used;
+    throw quotaExceeded('storageBytes', limit, used, { kind: 'invalid', field });
+  }
 
   const replayAllowance = (account: Holder, count: number) =>
     store.rates.takeWhole(
@@ -207,15 +234,30 @@ export function createQuotas(deps: {
     },
 
     async assertStorage(account, field) {
-      const full = await disk.refusal();
-      if (full !== undefined) throw full;
+      await storageOf(account, field);
+    },
+
+    async reserveStorage(account, bytes) {
+      const { accountId } = account;
+      const used = await storageOf(account, 'store');
       const limit = limits(account).storageBytes;
-      const { usage } = await loadKnown(account.accountId);
-      if (!isFull(limit, usage.storedBytes)) return;
-      throw quotaExceeded('storageBytes', limit, usage.storedBytes, {
-        kind: 'invalid',
-        field,
-      });
+      const ahead = reserved.get(accountId) ?? 0;
+      if (isFull(limit, used + ahead)) {
+        throw quotaExceeded('storageBytes', limit, used + ahead, {
+          kind: 'exhausted',
+          field: 'store',
+          retryAfterMs: RESERVED_RETRY_MS,
+        });
+      }
+      reserved.set(accountId, ahead + bytes);
+      return (storedBytes) => {
+        const left = (reserved.get(accountId) ?? bytes) - bytes;
+        if (left === 0) reserved.delete(accountId);
+        else reserved.set(accountId, left);
+        // A reading of the account may be older than the page.
+        const cached = known.peek(accountId);
+        if (cached !== undefined) cached.storedBytes += storedBytes;
+      };
     },
 
     async mayCrawl(accountId) {

@@ -34,8 +34,8 @@ export function checkCrawlerInput(input: CrawlerInput): CheckedCrawlerInput {
 }
 
 /**
- * The delivery mode of a creation: the named one, else webhook when there is a callback URL and
- * storage when there is none. Throws `invalid` when the mode and the URL contradict each other.
+ * The delivery mode of a creation: the named one, otherwise webhook with a callback URL and storage
+ * without one. Throws `invalid` when the mode and the URL contradict each other.
  */
 export function chooseDelivery({
   delivery,

@@ -8,6 +8,8 @@ export interface ExpiringCache<Value> {
    * `load`.
    */
   get(key: string, load: () => Promise<Value | undefined>): Promise<Value | undefined>;
+  /** The value that {@link ExpiringCache.get} would return without loading. */
+  peek(key: string): Value | undefined;
   forget(key: string): void;
   clear(): void;
 }
@@ -18,7 +20,7 @@ export interface ExpiringCache<Value> {
  */
 export function createExpiringCache<Value>(deps: {
   readonly clock: Clock;
-  /** Or what it is for a value that took so long to load. */
+  /** Or a function of the time that the value took to load. */
   readonly ttlMs: number | ((tookMs: number) => number);
   readonly maxEntries: number;
 }): ExpiringCache<Value> {
@@ -42,10 +44,16 @@ export function createExpiringCache<Value>(deps: {
     return value;
   }
 
+  function peek(key: string): Value | undefined {
+    const entry = entries.get(key);
+    return entry !== undefined && entry.until > clock.now().getTime() ? entry.value : undefined;
+  }
+
   return {
+    peek,
     async get(key, from) {
-      const entry = entries.get(key);
-      if (entry !== undefined && entry.until > clock.now().getTime()) return entry.value;
+      const cached = peek(key);
+      if (cached !== undefined) return cached;
       const under = loading.get(key);
       if (under !== undefined) return under;
       const promise = load(key, from).finally(() => {

@@ -17,8 +17,8 @@ export interface CrawlSession extends CookieSession {
 
 /**
  * The sessions of all crawls of this process, over those in the store. A session is read at most
- * once a second, and written when a crawl has changed a cookie; crawls that end meanwhile share the
- * next write.
+ * once a second, and written when a crawl has changed a cookie; crawls that end during a write
+ * share the next one.
  */
 export interface CookieSessions {
   /** The session of that name of a token. */

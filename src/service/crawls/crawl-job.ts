@@ -1,5 +1,5 @@
 import { AWAY, type HostAnswer } from '../../dispatcher/host-health.ts';
-import type { HostNews } from '../../dispatcher/host-lanes.ts';
+import type { HostInquiry, HostNews } from '../../dispatcher/host-news.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { defined } from '../../domain/defined.ts';
@@ -50,12 +50,7 @@ export interface JobEnd extends HostNews {
 /** Crawls jobs and ends them. */
 export interface CrawlJobs {
   /** Crawls one URL. Resolves with a result, or a time to try again; rejects only when aborted. */
-  crawl(
-    job: QueuedJob,
-    crawler: Crawler,
-    signal: AbortSignal,
-    host?: { readonly hostAwaySince?: Date },
-  ): Promise<JobEnd>;
+  crawl(job: QueuedJob, crawler: Crawler, signal: AbortSignal, host?: HostInquiry): Promise<JobEnd>;
   /** Ends a job that waited longer than its `queue_timeout`. */
   expire(job: QueuedJob, crawler: Crawler): Promise<JobOutcome>;
 }
@@ -105,11 +100,11 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   }
 
   return {
-    async crawl(job, crawler, signal, { hostAwaySince } = {}) {
+    async crawl(job, crawler, signal, { hostAwaySince, onSent } = {}) {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
       let crawled: PoliteCrawl;
       try {
-        crawled = await crawling.crawl(toOrder(job, crawler), signal);
+        crawled = await crawling.crawl(toOrder(job, crawler, onSent), signal);
       } catch (error) {
         if (error instanceof ThreadLost) return endLost(job, crawler, error);
         throw error;
@@ -140,10 +135,11 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   };
 }
 
-function toOrder(job: QueuedJob, crawler: Crawler): CrawlOrder {
+function toOrder(job: QueuedJob, crawler: Crawler, onSent?: () => void): CrawlOrder {
   const { tokenType, accountId, crawlerId, politeness, delivery } = crawler;
+  const task = { request: job, tokenType, accountId, crawlerId, politeness };
   return {
-    task: { request: job, tokenType, accountId, crawlerId, politeness },
+    task: { ...task, ...defined({ onSent }) },
     spec: { kind: 'record', rid: job.rid, delivery, ...defined({ metadata: job.metadata }) },
     isSuspect: job.crashes > 0,
     traceparent: job.traceparent,
@@ -158,7 +154,7 @@ function toOutcome(
   expiresAt: Date,
 ): JobOutcome {
   const { rid } = job;
-  const { cbStatus, originalStatus, url, details, packed, packedType } = result;
+  const { cbStatus, originalStatus, url, details, packed, coding, packedType } = result;
   const status = { cbStatus, originalStatus, url };
   const record = {
     ...status,
@@ -166,6 +162,7 @@ function toOutcome(
     pushedUrl: job.url,
     contentType: packedType,
     body: packed,
+    coding,
     details,
   };
   const billed = isBilled(cbStatus, originalStatus);
@@ -186,7 +183,7 @@ function retry(
 
 /**
  * When the retry window of a job began: at its first try, or before that when its host was not
- * reached, because URLs of such a host wait for others to be tried.
+ * reached. URLs of such a host wait for others to be tried.
  */
 function windowStart(job: QueuedJob, now: Date, hostAwaySince: Date | undefined): Date {
   const firstTriedAt = job.firstTriedAt ?? now;

@@ -106,7 +106,7 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
       if (name === '') return crawl(order, signal);
       const session = deps.sessions.open(task, name);
       const crawled = await crawl({ ...order, task: { ...task, session } }, signal);
-      // Whoever has the page may count on its cookies, in whatever process.
+      // A reader of the page can rely on its cookies, in any process.
       await session.written();
       return crawled;
     },

@@ -4,6 +4,7 @@ import type { CrawlerDefaults } from '../../domain/crawler-settings.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
+import { chargedBytes } from '../../domain/quotas.ts';
 import type { CrawlStatus, ResultDetails } from '../../domain/result.ts';
 import { createRid } from '../../domain/rid.ts';
 import { failedPage } from '../../engine/failed-page.ts';
@@ -32,8 +33,8 @@ export interface InlineResult extends CrawlStatus {
 export interface InlineCrawls {
   /**
    * Crawls and returns the page; storage keeps a copy when `store` is set. Throws `exhausted` when
-   * the token has as many inline crawls in flight as it may, or the account makes too many calls;
-   * `invalid` when there is no room for the copy.
+   * the token has as many inline crawls in flight as it may, or the account makes too many calls.
+   * Throws `invalid` when there is no room for the copy.
    */
   crawl(
     owner: TokenOwner,
@@ -52,11 +53,13 @@ export interface InlineCrawlDeps {
   readonly crawling: Crawling;
   readonly shared: Pick<SharedResources, 'memory' | 'crawlSlots'>;
   readonly pushing: Pushing;
-  readonly quotas: Pick<Quotas, 'assertStorage' | 'takeRequest'>;
+  readonly quotas: Pick<Quotas, 'assertStorage' | 'reserveStorage' | 'takeRequest'>;
   readonly clock: ServiceClock;
   readonly offer: CrawlOffer;
   readonly defaults: CrawlerDefaults;
   readonly retentionDays: number;
+  /** The longest page. */
+  readonly maxBodyBytes: number;
   /** Most in flight at once, for each token. */
   readonly concurrency: number;
 }
@@ -128,25 +131,31 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
       const { tokenType } = owner;
       deps.quotas.takeRequest(owner.account);
       const request = parseCrawlRequest(input, tokenType, deps.offer);
-      const keeps = store ? 'store' : 'screenshot';
-      if (store || request.parameters.screenshot === true) {
-        await deps.quotas.assertStorage(owner.account, keeps);
+      if (!store && request.parameters.screenshot === true) {
+        await deps.quotas.assertStorage(owner.account, 'screenshot');
       }
       return withSlot(`${accountId}:${tokenType}`, async () => {
+        let storedBytes = 0;
+        const endReservation = store
+          ? await deps.quotas.reserveStorage(owner.account, deps.maxBodyBytes)
+          : undefined;
+        using stack = new DisposableStack();
+        stack.defer(() => endReservation?.(storedBytes));
         const now = deps.clock.now();
         const rid = store ? createRid(now) : undefined;
         const { result, held } = await crawlNow(owner, request, { rid, traceparent }, signal);
         try {
-          const { packed, packedType, failure: _, ...page } = result;
+          const { packed, coding, packedType, failure: _, ...page } = result;
           if (rid !== undefined) {
             const { cbStatus, originalStatus, url, details } = page;
             const status = { cbStatus, originalStatus, url, rid, pushedUrl: request.url };
             await deps.store.results.put(
               { accountId, tokenType },
-              { ...status, contentType: packedType, body: packed, details },
+              { ...status, contentType: packedType, body: packed, coding, details },
               now,
               new Date(now.getTime() + deps.retentionDays * DAY_MS),
             );
+            storedBytes = chargedBytes(packed.byteLength);
           }
           return { ...page, rid };
         } finally {

@@ -71,6 +71,7 @@ async function testDelivery({ crawlerId }: Crawler, createdAt: Date): Promise<De
     originalStatus: 200,
     contentType: 'text/plain; charset=utf-8',
     body: await compress(TEST_PAGE),
+    coding: 'gzip',
     details: {},
     callbackHeaders: [['test', 'true']],
     attempt: 1,

@@ -11,11 +11,11 @@ import type { Store } from '../../store/store.ts';
 const LEASE_MS = 120_000;
 const FIRST_RETRY_MS = 30_000;
 const LONGEST_RETRY_MS = 60 * 60 * 1_000;
-/** A notice that could not be sent for so long is given up: it is no longer news. */
+/** How long an unsent notice is retried; after that it is no longer news. */
 const KEPT_MS = 7 * DAY_MS;
 /** Notices claimed at once, and so the most in one mail. */
 const BATCH = 1_000;
-/** An account gets one mail in this time; the next mail reports all that happened meanwhile. */
+/** An account gets one mail in this time; the next mail reports all that happened since. */
 const MAIL_EVERY_MS = 5 * 60 * 1_000;
 const ONE_MAIL = { capacity: 1, refillMs: MAIL_EVERY_MS };
 
@@ -57,7 +57,7 @@ export async function sendDueNotices(
 
 /**
  * Sends the due notices of one account as one mail, unless it had a mail a moment ago: then they
- * wait for those that come meanwhile.
+ * wait and are joined with later ones.
  */
 async function sendToAccount(
   deps: NoticesDeps,

@@ -18,15 +18,18 @@ const LOOK_MS = 500;
 const READ_MS = 5_000;
 /** The leases of a process that reported itself earlier have lapsed. */
 const REPORTED_MS = 30_000;
-/** What a process has left in sockets when it ended is over when it is found ended so often. */
+/**
+ * Consecutive checks after which a process counts as ended, so that data left in its sockets has
+ * drained.
+ */
 const LOOKS = 2;
 
 /**
  * Watches the other processes of this machine. The crawlers and shares of one that has ended without
  * giving them back, because it was killed for instance, are free at once instead of when its leases
- * lapse: of a process of this machine it is certain that it writes and crawls nothing more. A process
- * that starts anew takes over so what it was doing before. Whose machine does not tell which
- * processes run has nothing to watch.
+ * lapse. Of a process of this machine it is certain that it writes and crawls nothing more. A
+ * process that starts anew takes over so what it was doing before. Whose machine does not tell
+ * which processes run has nothing to watch.
  */
 export function watchEndedProcesses(deps: EndedProcessesDeps): Disposable {
   const { store, scheduler, clock, logger } = deps;

@@ -37,7 +37,7 @@ export interface ProcessReports {
 
 /** How often a process reports. */
 const REPORT_MS = 10_000;
-/** A process that has not reported for so long has ended, or hangs. */
+/** How long a process may be silent before it counts as ended or hanging. */
 const LIVE_MS = 30_000;
 const MICROSECONDS = 1_000;
 

@@ -50,7 +50,7 @@ export function createTimeouts(deps: {
           await deps.scheduler.wake('crawl', crawlerId, clock.now());
         }
       }
-      // Jobs whose end was lost have been claimed or deleted meanwhile; the next run sees the rest.
+      // Jobs whose end was lost have been claimed or deleted since; the next run sees the rest.
       if (won === 0 || jobs.length < BATCH) return ended;
     }
     return ended;

@@ -26,14 +26,14 @@ export interface ReplayRange {
   readonly state?: DeliverySummary['state'] | undefined;
   /** Most deliveries, oldest first; all of the range if absent. */
   readonly maxCount?: number | undefined;
-  /** Goes on behind an earlier replay of the range. */
+  /** Continues behind an earlier replay of the range. */
   readonly cursor?: string | undefined;
 }
 
 /** The result of a replay. */
 export interface Replayed {
   readonly count: number;
-  /** Where the next replay of the range goes on; undefined when nothing is left of it. */
+  /** Where the next replay of the range continues; undefined when nothing is left of it. */
   readonly cursor: string | undefined;
 }
 
@@ -41,9 +41,9 @@ export interface Replayed {
 export interface JobManagement {
   /** Returns the job while it is queued or being crawled; undefined otherwise. */
   find(owner: TokenOwner, crawlerName: string, rid: string): Promise<QueuedJob | undefined>;
-  /** Removes a queued or running job. Throws `not_found` when there is none. */
+  /** Removes a queued or running job. Throws `not_found` when it does not exist. */
   remove(owner: TokenOwner, crawlerName: string, rid: string): Promise<void>;
-  /** Returns a delivery with its attempts. Throws `not_found` when there is none. */
+  /** Returns a delivery with its attempts. Throws `not_found` when it does not exist. */
   delivery(owner: TokenOwner, crawlerName: string, rid: string): Promise<DeliverySummary>;
   /**
    * Makes deliveries due again, and returns how many. Throws `not_found` for a single one that

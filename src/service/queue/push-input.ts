@@ -16,6 +16,7 @@ import { DEFAULT_PRIORITY, MAX_PRIORITY } from '../../domain/priority.ts';
 import { createRid } from '../../domain/rid.ts';
 import { type UniqueKey, uniqueKey } from '../../domain/unique-key.ts';
 import { type CrawlInput, type CrawlOffer, parseCrawlRequest } from './crawl-request.ts';
+import { laneOf } from './lane-of.ts';
 
 /** One URL to queue, as the client gives it. */
 export interface PushInput extends CrawlInput {
@@ -58,6 +59,7 @@ export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
     rid: createRid(now),
     crawlerId: crawler.crawlerId,
     accountId: crawler.accountId,
+    host: laneOf(request.url, crawler.groupByDomain),
     priority: integerInRange('priority', input.priority ?? DEFAULT_PRIORITY, 0, MAX_PRIORITY),
     callbackHeaders: headers === '' ? [] : parseCallbackHeaders(headers),
     queueDeadline: minutes === 0 ? undefined : new Date(waitsFrom.getTime() + minutes * 60_000),

@@ -41,8 +41,8 @@ export interface Pushing {
   ): Promise<AcceptedItem>;
   /**
    * Returns one result for each of 1 to 1,000 items; throws only errors of the call as a whole. A
-   * repeated call with the same `requestId` returns the first call's results and queues nothing. The
-   * jobs go on with the trace of `traceparent`.
+   * repeated call with the same `requestId` returns the first call's results and queues nothing.
+   * The jobs continue the trace of `traceparent`.
    */
   pushBatch(
     owner: TokenOwner,

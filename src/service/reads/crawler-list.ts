@@ -99,7 +99,7 @@ function inOrder(
   return rows.toSorted((a, b) => sign * (value(a) - value(b)));
 }
 
-/** By name a page goes on behind a name, else at a position. */
+/** By name a page continues behind a name, otherwise at a position. */
 function startAt(
   rows: readonly RatedCrawler[],
   { order, descending, cursor }: CrawlerListing,

@@ -4,7 +4,6 @@ import { type ServiceClock, toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { ruleFor } from '../../domain/host-rules.ts';
 import { type HostState, mergeStates } from '../../domain/host-state.ts';
-import { hostOf } from '../../domain/target-url.ts';
 import type { HostStore, QueuedHosts } from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import { createExpiringCache } from '../crawlers/expiring-cache.ts';
@@ -47,13 +46,13 @@ export interface HostReads {
     crawlerName: string,
     selection: HostSelection,
   ): Promise<{ readonly hosts: readonly ListedHost[]; readonly queuedHosts: number }>;
-  /** Tells what the hosts of URLs of a crawler are waited for. */
-  waits(crawler: Crawler): Promise<(url: string) => HostWait | undefined>;
+  /** Tells what the hosts of a crawler are waited for. */
+  waits(crawler: Crawler): Promise<(host: string) => HostWait | undefined>;
 }
 
 /** Most hosts of the queue that a list chooses from. */
 const MAX_QUEUED = 10_000;
-/** A list of hosts is shown again for so many times as long as it took to read, and a second. */
+/** A list of hosts is reused for this multiple of the time it took to read, plus a second. */
 const CACHE_FACTOR = 20;
 const MIN_CACHE_MS = 1_000;
 const MAX_CACHED = 20;
@@ -143,10 +142,7 @@ export function createHostReads(deps: {
 
     async waits(crawler) {
       const known = await states(crawler.crawlerId);
-      return (url) => {
-        const host = hostOf(url);
-        return waitOf(crawler, host, known.get(host));
-      };
+      return (host) => waitOf(crawler, host, known.get(host));
     },
   };
 }

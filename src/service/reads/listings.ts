@@ -110,7 +110,7 @@ export function createListings(deps: {
         ),
         deps.waits(crawler),
       ]);
-      const rows = jobs.rows.map((job) => ({ ...showJob(job), hostWait: waitOf(job.url) }));
+      const rows = jobs.rows.map((job) => ({ ...showJob(job), hostWait: waitOf(job.host) }));
       return { ...jobs, rows };
     },
 

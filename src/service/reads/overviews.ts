@@ -124,7 +124,7 @@ function ratesSince(
   };
 }
 
-/** The sum of rates; undefined if there are none. */
+/** The sum of rates; undefined for an empty list. */
 export function sumRates(rates: readonly (ActivityRates | undefined)[]): ActivityRates | undefined {
   const known = rates.filter((each) => each !== undefined);
   if (known.length === 0) return undefined;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** After a reading, the next of the same key waits so many times as long as that one took. */
+/** After a reading, the next of the same key waits this multiple of the time that it took. */
 const REST = 3;
 
 /** Too short a rest to be worth a timer. */
@@ -14,8 +14,9 @@ interface Underway<Value> {
 }
 
 /**
- * Reads one key at most once at a time, and a quarter of the time at most. Calls that come meanwhile
- * share the next reading, which begins after they came, so that each sees all that was written before.
+ * Reads one key at most once at a time, and a quarter of the time at most. Calls that come during a
+ * reading share the next one, which begins after they came, so that each sees all that was written
+ * before.
  */
 export function createSharedReadings<Value>(
   read: (key: string) => Promise<Value>,

@@ -47,8 +47,9 @@ export interface Statistics {
 
 const PAGE = 1_000;
 /**
- * Adding up the results of an account reads an entry of each. The sum is kept so many times as long
- * as that took, so that few results are never far behind and many take little of the database's time.
+ * Adding up the results of an account reads an entry of each. The sum is kept for this multiple of
+ * the time that took, so that few results are never far behind and many take little of the
+ * database's time.
  */
 const STORED_REST = 200;
 const STORED_MAX_MS = 60_000;

@@ -17,7 +17,7 @@ const HOLD_MS = 600_000;
 export interface Storage {
   /** By `rid`, or the newest of a pushed URL. Throws `not_found` until it is stored. */
   get(owner: TokenOwner, rid: string, url: string): Promise<StoredResult>;
-  /** The bytes of a result's page; 0 when there is none. */
+  /** The bytes of a result's page; 0 without a page. */
   pageBytes(owner: TokenOwner, rid: string): Promise<number>;
   /**
    * The results that one reply holds, in the requested order: of those that exist as many as fit,

@@ -24,7 +24,7 @@ export interface OverviewPoll {
   follow(accountId: string, signal: AbortSignal): AsyncGenerator<Snapshot, never, undefined>;
 }
 
-/** Readings that may fail in turn, as while the database is away for a moment. */
+/** Consecutive readings that may fail, as while the database is unavailable for a moment. */
 export const PATIENCE = 10;
 
 /** Crawlers that one query reads, unless a single account has more: other calls wait for it. */
@@ -33,7 +33,10 @@ const MAX_ROWS = 2_000;
 /** What an account counts for that has not been read yet. */
 const UNKNOWN_ROWS = 100;
 
-/** Readings take a tenth of the time at most: the next one waits so many times as long as the last took. */
+/**
+ * Readings take a tenth of the time at most: the next one waits this multiple of the time the last
+ * one took.
+ */
 const REST = 9;
 
 interface Watched {

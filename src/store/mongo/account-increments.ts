@@ -23,8 +23,8 @@ export interface AccountIncrements {
   /** Remembers the queued URLs of an account that was just read. */
   note(accountId: string, queued: number): void;
   /**
-   * Counts so many URLs more if the account, as it was read up to a second ago, is far below the
-   * limit. Returns its queued URLs then; else undefined, and the account has to be asked.
+   * Counts these URLs if the account, as it was read up to a second ago, is far below the limit.
+   * Returns its queued URLs in that case; otherwise undefined, and the account has to be read.
    */
   tryReserve(
     accountId: string,

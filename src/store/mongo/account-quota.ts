@@ -16,7 +16,7 @@ export function quotaShare(crawler: Pick<CrawlerDocument, 'name' | 'concurrency'
 
 /**
  * Counts crawlers and their concurrency in the account, in one write that fails if it would exceed
- * the quota: throws the error of `quotaExceeded`, or `unauthenticated` if the account is gone.
+ * the quota. Throws the error of `quotaExceeded`, or `unauthenticated` if the account is gone.
  * Negative amounts always pass.
  */
 export async function countCrawlers(

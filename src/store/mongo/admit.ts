@@ -34,16 +34,16 @@ interface KnownQueue {
   readonly untilMs: number;
 }
 
-/** For so long a process adds to what it has read of a queue that is far below its limit. */
+/** How long a process adds to what it has read of a queue that is far below its limit. */
 const FRESH_MS = 250;
 /** Many more than other processes push to one crawler within that time. */
 const SPARE = 20_000;
 const MAX_KNOWN = 10_000;
 
 /**
- * Creates the function that accepts as many jobs, from the first on, as there is room for. A crawler's
- * limit is exact: whoever pushes to a queue that is near it writes the parts of all who push to
- * the crawler, so nobody adds to what has changed since it was read.
+ * Creates the function that accepts as many jobs, from the first on, as there is room for. A
+ * crawler's limit is exact. Near it, a push writes the parts of all processes that push to the
+ * crawler. So no process adds to what has changed since it was read.
  */
 export function createAdmission(collections: Collections, lanes: Lanes) {
   const { accounts } = lanes;

@@ -1,6 +1,6 @@
 import type { MongoClientOptions } from 'mongodb';
 
-/** How long a call waits for a database that is away, or for a free connection, before it fails. */
+/** How long a call waits for an unavailable database, or for a free connection, before it fails. */
 const SELECTION_MS = 3_000;
 const QUEUE_MS = 10_000;
 const SOCKET_MS = 60_000;

@@ -1,4 +1,5 @@
 import type { Binary, Collection, Db } from 'mongodb';
+import type { BodyCoding } from '../../domain/body-coding.ts';
 import type { WallClock } from '../../domain/clock.ts';
 import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
@@ -35,7 +36,7 @@ export interface AccountDocument {
   readonly concurrency?: number;
   readonly storedBytes?: number;
   readonly queuedBytes?: number;
-  /** Whether an episode over the limit goes on. */
+  /** Whether the account is in an episode over its limit. */
   readonly over: boolean;
   /** The room that the last push got; written and read by one update. */
   readonly granted?: number;
@@ -81,7 +82,7 @@ export interface JobDocument {
   readonly attempt: number;
   /** The crawler's `purges` when it was pushed. */
   readonly gen: number;
-  /** Absent if there was none. */
+  /** Absent without a purge. */
   readonly crashes?: number;
   readonly epoch?: number;
   readonly firstTriedAt?: Date;
@@ -116,6 +117,8 @@ interface RecordDocument {
   readonly cbStatus: number;
   readonly originalStatus: number;
   readonly contentType: string;
+  /** How `body` is compressed; gzip when absent. */
+  readonly coding?: BodyCoding;
   readonly extras: string;
   readonly expiresAt: Date;
   /** Length of `body`. */

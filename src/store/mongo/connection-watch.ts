@@ -14,14 +14,25 @@ export interface WatchTimes {
   readonly answerMs: number;
   /** How long a client may answer nothing, while a new one does, before it connects anew. */
   readonly patienceMs: number;
+  /** The same while all its connections are in use: a ping then waits behind slow exchanges. */
+  readonly busyPatienceMs: number;
   /** How long connecting anew may take to help, before the process should end. */
   readonly lastMs: number;
 }
 
-const TIMES: WatchTimes = { everyMs: 2_000, answerMs: 3_000, patienceMs: 8_000, lastMs: 40_000 };
+const TIMES: WatchTimes = {
+  everyMs: 2_000,
+  answerMs: 3_000,
+  patienceMs: 8_000,
+  // Longer than the deadline of a call.
+  busyPatienceMs: 80_000,
+  lastMs: 40_000,
+};
 
 /** Watches whether a client still reaches its database. */
 export interface ConnectionWatch {
+  /** Says that the database has answered the client. */
+  answered(): void;
   close(): void;
 }
 
@@ -42,6 +53,10 @@ export function watchConnection(deps: {
   const closing = new AbortController();
   let answeredAt = performance.now();
   let renewedAt: number | undefined;
+  let inUse = 0;
+  client.on('connectionCheckedOut', () => (inUse += 1));
+  client.on('connectionCheckedIn', () => (inUse -= 1));
+  const { maxPoolSize } = client.options;
 
   /** Closes all connections of the client and makes new ones; its collections stay as they are. */
   async function renew(): Promise<void> {
@@ -53,7 +68,8 @@ export function watchConnection(deps: {
 
   async function look(): Promise<void> {
     if (await answers(client, times.answerMs)) return isAnswered();
-    if (performance.now() - answeredAt < times.patienceMs) return;
+    const patienceMs = inUse >= maxPoolSize ? times.busyPatienceMs : times.patienceMs;
+    if (performance.now() - answeredAt < patienceMs) return;
     const fresh = new MongoClient(uri, { ...options, maxPoolSize: 1 });
     try {
       // An outage is waited for: only what the database answers others counts.
@@ -85,7 +101,7 @@ export function watchConnection(deps: {
 
   // Ends when the sleep is aborted.
   watch().catch(() => undefined);
-  return { close: () => closing.abort() };
+  return { answered: isAnswered, close: () => closing.abort() };
 }
 
 const silent = (): Error => new Error('the database did not answer in time');

@@ -39,7 +39,9 @@ export interface CountsDocument
    * purged since, those jobs count as purged.
    */
   readonly gen: number;
-  /** The lease, or share, whose turns are counted here. Whoever ends it removes this. */
+  /**
+   * The lease, or share, whose turns are counted here. The end of the lease or share removes this.
+   */
   readonly epoch?: number;
   /** The session of the transactions that write this. */
   readonly session?: Binary;

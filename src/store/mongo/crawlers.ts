@@ -98,7 +98,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
           { returnDocument: 'after' },
         );
         if (document !== null) return toCrawler(document);
-        // The crawler was changed or removed meanwhile.
+        // The crawler was changed or removed after it was read.
         if (counts)
           await countCrawlers(collections, accountId, negated(share), UNLIMITED).catch(ignoreGone);
       }
@@ -205,9 +205,9 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
 }
 
 /**
- * Deletes a crawler, and returns what it was; undefined when there is none. A server that is only
- * compatible with MongoDB may find none while another command changes it (DocumentDB does), so the
- * deletion is tried again while the crawler is there.
+ * Deletes a crawler, and returns what it was; undefined when it does not exist. A server that is
+ * only compatible with MongoDB may find none while another command changes it (DocumentDB does), so
+ * the deletion is tried again while the crawler is there.
  */
 async function deleteCrawler({ crawlers }: Pick<Collections, 'crawlers'>, crawlerId: string) {
   const projection = {

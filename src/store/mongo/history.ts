@@ -5,7 +5,7 @@ import type { Collections, CountsDocument } from './collections.ts';
 import { addedParts, dayIncrements } from './counts-document.ts';
 import type { Lanes } from './lanes.ts';
 
-/** A part of a crawler's counters that was not used for so long becomes part of the crawler's own. */
+/** How long a part of a crawler's counters is unused before it is added to the crawler's own. */
 const UNUSED_MS = 60_000;
 
 /**
@@ -58,7 +58,7 @@ export async function moveDays(
 
 /**
  * Adds parts of counters that their processes have not used for a while to the crawlers' own. A
- * process that goes on begins a new one.
+ * process that continues after that begins a new part.
  */
 export async function gatherParts(
   { counts, crawlers }: Collections,

@@ -5,7 +5,6 @@ import type { CrawlParameters } from '../../domain/parameters.ts';
 import { DEFAULT_PRIORITY, orderMs, PRIORITY_STEP_MS } from '../../domain/priority.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { hostDigit } from '../../domain/share-digits.ts';
-import { hostOf } from '../../domain/target-url.ts';
 import type { JobDocument } from './collections.ts';
 
 /** The job of a document. */
@@ -14,6 +13,7 @@ export function toJob(document: JobDocument): QueuedJob {
     rid: document._id,
     crawlerId: document.crawlerId,
     accountId: document.accountId,
+    host: document.host,
     url: document.url,
     method: document.method,
     body: document.body?.value(),
@@ -38,15 +38,14 @@ export function toJob(document: JobDocument): QueuedJob {
 export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
   const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
   const { traceparent, metadata, notBefore } = job;
-  const host = hostOf(job.url);
   const due = notBefore ?? rest.createdAt;
   return {
     _id: rid,
     crawlerId: rest.crawlerId,
     accountId: rest.accountId,
     url: rest.url,
-    host,
-    hostDigit: hostDigit(host),
+    host: rest.host,
+    hostDigit: hostDigit(rest.host),
     priority: rest.priority,
     method: rest.method,
     ...(body === undefined ? {} : { body: new Binary(body) }),

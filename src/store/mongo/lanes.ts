@@ -44,7 +44,7 @@ export interface Lanes {
   /** Runs the operations on one crawler one after the other. */
   runExclusive<T>(crawlerId: string, work: () => Promise<T>): Promise<T>;
   /**
-   * The lane, whose part exists then, for the lease `epoch` if it is given. Whoever ends that lease
+   * The lane, whose part exists then, for the lease `epoch` if it is given. An end of that lease
    * after this finds the part; the caller reads who has the lease only after this.
    */
   enlist(crawlerId: string, name: LaneName, now: Date, epoch?: number): Promise<Lane>;

@@ -95,9 +95,9 @@ const WAKE_FIELDS = {
 } as const;
 
 /**
- * Sets the wake time of a crawler without a lease to its next work, and misses none that arrives
- * meanwhile. One that has helpers needs a lead at once. With `lease`, ends that lease in the same write; changes nothing if it is no longer
- * the current one.
+ * Sets the wake time of a crawler without a lease to its next work, and misses no work that arrives
+ * at the same time. One that has helpers needs a lead at once. With `lease`, ends that lease in the
+ * same write; changes nothing if it is no longer the current one.
  */
 export async function setWake(
   collections: Collections,

@@ -24,6 +24,12 @@ const NEWS_FIELDS = {
   updatedAt: 1,
   ...SHARING_FIELDS,
 } as const;
+/** Crawlers that one process leads, because they share the pace of hosts. */
+interface PaceGroup {
+  readonly accountId: string;
+  readonly name: string;
+}
+
 type VisitedCrawler = Pick<CrawlerDocument, '_id' | keyof typeof NEWS_FIELDS>;
 
 /**
@@ -40,6 +46,40 @@ export function createLeases(
     ttlMs: number,
     now: Date,
   ): Promise<Lease | undefined> {
+    const acquired = await acquireAlone(crawlerId, owner, ttlMs, now);
+    if (acquired === undefined) return undefined;
+    const { group, ...lease } = acquired;
+    // Read after the write of this lease: of two processes that do this at once, one at least sees the other.
+    if (group === undefined || !(await hasGroupElsewhere(lease, group, now))) return lease;
+    await release(lease, now);
+    return undefined;
+  }
+
+  /** Whether another process leads a crawler of the pace group. */
+  async function hasGroupElsewhere(
+    { owner }: Lease,
+    { accountId, name }: PaceGroup,
+    now: Date,
+  ): Promise<boolean> {
+    const found = await collections.crawlers.findOne(
+      {
+        accountId,
+        'politeness.group': name,
+        leaseOwner: { $nin: [null, owner] },
+        leaseUntil: { $gt: now },
+      },
+      { projection: { _id: 1 } },
+    );
+    return found !== null;
+  }
+
+  /** Takes the lease without a look at the others of its pace group. */
+  async function acquireAlone(
+    crawlerId: string,
+    owner: string,
+    ttlMs: number,
+    now: Date,
+  ): Promise<(Lease & { readonly group?: PaceGroup }) | undefined> {
     const startedAt = performance.now();
     const leaseUntil = new Date(now.getTime() + ttlMs);
     const before = await takeLease(collections, { crawlerId, owner, leaseUntil, now });
@@ -48,9 +88,12 @@ export function createLeases(
     let sharing = toSharing(before);
     const settings = before.updatedAt.getTime();
     const lease: Lease = { crawlerId, owner, epoch, work: before.wakes, settings };
+    const { accountId, politeness } = before;
+    const name = politeness?.group;
+    const grouped = name === undefined ? {} : { group: { accountId, name } };
     const mayHaveHelpers = Object.keys(before.shares ?? {}).length > 0;
     if (before.leaseOwner === null && !mayHaveHelpers) {
-      return { ...lease, until: leaseUntil, sharing };
+      return { ...lease, ...grouped, until: leaseUntil, sharing };
     }
     const until = await whileRenewing(collections, { lease, ttlMs, now, startedAt }, () =>
       lanes.runExclusive(crawlerId, async () => {
@@ -62,7 +105,7 @@ export function createLeases(
         await takeBack(collections, lanes, { crawlerId, epochs, now, crashed });
       }),
     );
-    return until === undefined ? undefined : { ...lease, until, sharing };
+    return until === undefined ? undefined : { ...lease, ...grouped, until, sharing };
   }
 
   async function readShares(crawlerId: string): Promise<SharedDocument> {
@@ -228,13 +271,15 @@ function takeLease(
         leaseOwner: 1,
         wakes: 1,
         updatedAt: 1,
+        accountId: 1,
+        politeness: 1,
         ...SHARING_FIELDS,
       },
     },
   );
 }
 
-/** Runs `work` and renews the lease meanwhile. Returns its end; undefined when it was lost. */
+/** Runs `work` and renews the lease until it ends. Returns its end; undefined when it was lost. */
 async function whileRenewing(
   collections: Collections,
   {

@@ -32,6 +32,7 @@ type ResultRow = Omit<ResultDocument, 'body'>;
 const JOB_FIELDS = {
   crawlerId: 1,
   url: 1,
+  host: 1,
   method: 1,
   state: 1,
   retry: 1,
@@ -61,7 +62,8 @@ export function createListings(collections: Collections): ListingStore {
         .sort({ due: 1, _id: 1 })
         .limit(part.limit + 1)
         .toArray();
-    // Read in this order, so that one that is claimed meanwhile is missing rather than there twice.
+    // Read in this order, so that a job that is claimed between the reads is missing rather than
+    // listed twice.
     const found = [...(await read('sending')), ...(await read('due'))];
     const order = (a: DeliveryRow, b: DeliveryRow): number =>
       a.due.getTime() - b.due.getTime() || (a._id < b._id ? -1 : 1);
@@ -235,6 +237,7 @@ function toJobSummary(document: JobDocument): JobSummary {
     rid: document._id,
     crawlerId: document.crawlerId,
     url: document.url,
+    host: document.host,
     method: document.method,
     state: document.state,
     retry: document.retry,

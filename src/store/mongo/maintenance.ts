@@ -12,7 +12,7 @@ import { measureStored } from './stored-bytes.ts';
 const BATCH = 500;
 /** The interval of comparisons, each of which reads every crawler. */
 const COMPARE_EVERY_MS = 60_000;
-/** How long one call goes on while there is more to expire or to sweep up. */
+/** How long one call continues while there is more to expire or to sweep up. */
 const GOES_ON_MS = 10_000;
 
 /**

@@ -8,7 +8,11 @@ import type { Collections } from './collections.ts';
 import { settle } from './settle.ts';
 import type { Transactions } from './transactions.ts';
 
-const VERSION = 6;
+/**
+ * Of version 6 are results that say how they are compressed, which older programs do not read. For the
+ * other versions see below.
+ */
+const VERSION = 7;
 /** How many documents one statement of a migration changes. */
 const BATCH = 5_000;
 /**
@@ -57,11 +61,11 @@ export async function migrate(
   if (found !== null && found.version < 2) await measureResults(collections);
   if (found !== null && found.version < 4) await markUnnumbered(collections);
   if (found !== null && found.version < 5) await settle(db, transactions);
-  if (found !== null && found.version < 6) await orderJobs(collections);
+  if (found !== null && found.version < 7) await orderJobs(collections);
   await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
 }
 
-/** Version 6: jobs have their order. Those of before have the same priority. */
+/** Version 7: jobs have their order. Those of before have the same priority. */
 async function orderJobs(collections: Collections): Promise<void> {
   await collections.jobs.updateMany({ order: { $exists: false } }, [{ $set: { order: '$due' } }]);
 }

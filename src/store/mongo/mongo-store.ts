@@ -109,7 +109,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
         await client.close();
       },
     };
-    return { store: withDomainErrors(store, options.logger), clock: time, db };
+    return { store: withDomainErrors(store, options.logger, watch.answered), clock: time, db };
   } catch (error) {
     await client.close();
     throw toDomainError(error);
@@ -124,11 +124,16 @@ export async function requireTransactions(db: Pick<Db, 'command'>): Promise<void
   if (setName === undefined && msg !== 'isdbgrid') throw databaseAlone();
 }
 
-/** The same store, with driver errors converted to domain errors. */
-function withDomainErrors(store: Store, logger: Logger): Store {
+/**
+ * The same store, with driver errors converted to domain errors. `onAnswer` is called for each call
+ * that the database has answered.
+ */
+function withDomainErrors(store: Store, logger: Logger, onAnswer: () => void): Store {
   return decorateStore(store, async (operation, call) => {
     try {
-      return await withDeadline(call(), ANSWER_MS, noAnswer);
+      const answer = await withDeadline(call(), ANSWER_MS, noAnswer);
+      onAnswer();
+      return answer;
     } catch (error) {
       logger.debug({ err: error, operation }, 'the database refused an operation');
       throw toDomainError(error);

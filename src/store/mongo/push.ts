@@ -45,7 +45,7 @@ export function createPush(collections: Collections, lanes: Lanes): QueueStore['
     }));
   });
 
-  /** The receipt of an earlier call of the request; undefined if there was none. */
+  /** The receipt of an earlier call of the request; undefined for the first call. */
   async function earlier(requestKey: string, crawlerId: string, now: Date) {
     const found = await pushRequests.findOne({ _id: requestKey });
     if (found === null) return undefined;

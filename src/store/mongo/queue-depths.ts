@@ -2,7 +2,7 @@ import { earliest, type QueueDepths } from '../queue-depth.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import type { CountsSum } from './counts-document.ts';
 
-/** Crawlers whose oldest job is looked up: so many steps in an index for each reading. */
+/** Most crawlers whose oldest job is looked up; each is one step in an index for each reading. */
 const LOOKED_AT = 100;
 
 const FIELDS = { accountId: 1, name: 1, purges: 1 } as const;

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Binary } from 'mongodb';
+import { parseCoding } from '../../domain/body-coding.ts';
 import { defined } from '../../domain/defined.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import type { ResultScope, ResultSelection } from '../store.ts';
@@ -38,6 +39,7 @@ function recordFields({ record, origin, expiresAt }: Omit<NewRecord, 'keptAt'>) 
     cbStatus: record.cbStatus,
     originalStatus: record.originalStatus,
     contentType: record.contentType,
+    ...(record.coding === 'gzip' ? {} : { coding: record.coding }),
     extras: detailsText(record.details),
     expiresAt,
     size: record.body.byteLength,
@@ -113,6 +115,7 @@ export function toCrawlFields(
     cbStatus: document.cbStatus,
     originalStatus: document.originalStatus,
     contentType: document.contentType,
+    coding: parseCoding(document.coding),
     details: parseDetails(document.extras),
   };
 }

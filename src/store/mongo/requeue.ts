@@ -14,7 +14,7 @@ export interface FormerWork {
 
 /**
  * Ends the right of former holders to write, and makes their work due again: what they write later
- * finds the jobs changed. A running job that was purged meanwhile ends.
+ * finds the jobs changed. A running job that was purged since its start ends.
  */
 export async function takeBack(
   collections: Collections,

@@ -43,7 +43,7 @@ export function createResultOrder(
     return openOrder(scope);
   }
 
-  /** Numbers the next results; false when there are none. */
+  /** Numbers the next results; false when all have a number. */
   async function numberMore({ _id: scope, last }: ResultOrderDocument): Promise<boolean> {
     await using own = transactions.startSession();
     const id = own.id?.id as Binary;

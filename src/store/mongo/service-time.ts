@@ -11,7 +11,7 @@ export interface ServiceTime extends ServiceClock {
 
 const SAMPLES = 3;
 const CHECK_EVERY_MS = 30_000;
-/** What was agreed on is confirmed so often by one of the processes. */
+/** Interval at which one of the processes confirms the agreed time. */
 const CONFIRM_EVERY_MS = 10_000;
 /** Attempts at a write that others were quicker with. */
 const MAX_TRIES = 10;
@@ -22,7 +22,7 @@ interface Reading {
   readonly serverMs: number;
 }
 
-/** Opens the service time. Between two checks it goes on by the monotonic time of this process. */
+/** Opens the service time. Between two checks it advances by the monotonic time of this process. */
 export async function openServiceTime(
   server: TimeServer,
   processId: string,

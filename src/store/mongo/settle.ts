@@ -8,8 +8,9 @@ import { createDelta } from './delta.ts';
 import type { Transactions } from './transactions.ts';
 
 // Version 5: counters are in parts of their own, and nothing is half done any more. Before, the
-// counters of a crawler were in its document, an ended job was kept until it was counted, a push had
-// an entry in the crawler until it was counted, and records were written before their jobs ended.
+// counters of a crawler were in its document, and an ended job was kept until it was counted. A
+// push had an entry in the crawler until it was counted, and records were written before their jobs
+// ended.
 
 interface OldCrawler {
   readonly _id: string;
@@ -46,7 +47,7 @@ const DROPPED = `live liveBytes running runningBytes retrying completed failed d
   /\s+/,
 );
 
-/** Brings a database of version 4 to version 5. A crawler is done once, whoever does it. */
+/** Brings a database of version 4 to version 5. A crawler is converted once, by any process. */
 export async function settle(db: Db, transactions: Transactions): Promise<void> {
   const crawlers = db.collection<OldCrawler>('crawlers');
   await settleRequests(db);

@@ -10,7 +10,7 @@ export const SHARING_FIELDS = { shares: 1, joins: 1, sharesRevision: 1, wantsHel
 
 /** How many crawlers that want a process are divided among their accounts. */
 const MOST_WANTED = 1_000;
-/** Whoever runs a crawler that falls due has its lease before that. */
+/** A process that runs a crawler that falls due has its lease before that. */
 const LATE_MS = 500;
 
 /** A crawler with its shares. */
@@ -166,8 +166,8 @@ export function shareOf(
 }
 
 /**
- * The epochs of former holders, under the lead's `epoch` and beside the helpers of `crawler`. A
- * helper that joined after the crawler was read is none of them.
+ * The epochs of former holders, under the lead's `epoch` and without the helpers of `crawler`. A
+ * helper that joined after the crawler was read is not one of them.
  */
 export function formerEpochs({ shares = {}, joins = 0 }: SharedDocument, epoch: number): object {
   const helpers = Object.keys(shares).map((shareId) => -Number(shareId));

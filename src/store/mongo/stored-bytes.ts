@@ -109,7 +109,7 @@ export async function sweepRemovedAccounts(
 
 /**
  * Measures what an account really stores and corrects its counter, which is wrong after a crash
- * between a write and its count. Changes that are counted meanwhile are kept.
+ * between a write and its count. Changes that are counted during the measurement are kept.
  */
 export async function measureStored(collections: Collections, accountId: string): Promise<void> {
   const before = await collections.accounts.findOne(

@@ -22,18 +22,19 @@ export interface Transactions {
   run<T>(body: (session: ClientSession) => Promise<T>, options?: RunOptions): Promise<T>;
   startSession(): ClientSession;
   /**
-   * Runs `work`. When it waits for a while, aborts the transactions that are open in the sessions that
-   * are found: the process of one may have died, and the server would keep its locks for a minute.
+   * Runs `work`. When it waits for a while, aborts the transactions that are open in the sessions
+   * that are found. The process of one may have died, and the server would keep its locks for a
+   * minute.
    */
   unblocked<T>(findSessions: () => Promise<readonly Binary[]>, work: () => Promise<T>): Promise<T>;
-  /** Aborts the transactions that are open in these sessions, whoever has started them. */
+  /** Aborts the transactions that are open in these sessions, of any process. */
   abort(sessionIds: readonly Binary[]): Promise<void>;
   counts(): TransactionCounts;
 }
 
 /** Options of {@link Transactions.run}. */
 export interface RunOptions {
-  /** The session to use; nothing else may use it meanwhile. One of its own if absent. */
+  /** The session to use; nothing else may use it until the end. A new one if absent. */
   readonly session?: ClientSession;
   /**
    * Whether the transaction is committed, asked when the answer to a commit was lost. Without it
@@ -47,11 +48,14 @@ const MAX_COMMIT_MS = 5_000;
 /** Tries of one transaction, and of one commit. */
 const MAX_TRIES = 20;
 const MAX_COMMITS = 3;
-/** Tries of a transaction that lost its connection: callers repeat what the database is away for. */
+/**
+ * Tries of a transaction that lost its connection: callers repeat what fails while the database is
+ * unavailable.
+ */
 const MAX_CONNECTIONS = 3;
 /** No try begins later than this after the first. */
 const MAX_RETRIES_MS = 5_000;
-/** Longer than a transaction takes that goes on. */
+/** Longer than a transaction takes that makes progress. */
 const BLOCKED_MS = 300;
 /** The longest pause before the second try; it doubles up to the second number. */
 const FIRST_PAUSE_MS = 10;

@@ -32,7 +32,7 @@ const LEAST_ALIKE = 16;
 /**
  * Updates documents, each in its own way and in any order; what is updated must not match its filter
  * any more. Those that must be in the same state are updated by one statement that has their values
- * in a table: for a server that is half the work of a statement for each. Returns how many matched.
+ * in a table. For a server that is half the work of a statement for each. Returns how many matched.
  */
 export async function updateEach<T extends Item>(
   collection: Collection<T>,

@@ -190,6 +190,7 @@ export function insertResult(
 ): void {
   insertRow(sql, 'results', {
     ...insertRecord(sql, record),
+    coding: record.coding,
     account_id: scope.accountId,
     token_type: scope.tokenType,
     crawler_id: scope.crawlerId ?? null,

@@ -8,6 +8,7 @@ export function toJob(row: SqlRow): QueuedJob {
     rid: String(row.rid),
     crawlerId: String(row.crawler_id),
     accountId: String(row.account_id),
+    host: String(row.host),
     url: String(row.url),
     method: row.method as QueuedJob['method'],
     body: row.body instanceof Uint8Array ? row.body : undefined,

@@ -92,7 +92,9 @@ interface FormerWork {
   readonly crashed?: boolean;
 }
 
-/** Makes the work of former holders due again. A running job that was purged meanwhile ends. */
+/**
+ * Makes the work of former holders due again. A running job that was purged since its start ends.
+ */
 function requeue(sql: Sql, { crawlerId, epoch, now, crashed = false }: FormerWork): void {
   const purges = purgeCount(sql, crawlerId);
   if (purges === undefined) return;

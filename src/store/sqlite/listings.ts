@@ -47,13 +47,14 @@ function crawlers(sql: Sql, accountIds: readonly string[], limit: number): Crawl
 }
 
 const JOB_COLUMNS =
-  'rid, crawler_id, url, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, metadata, not_before, priority';
+  'rid, crawler_id, url, host, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, metadata, not_before, priority';
 
 function toJobSummary(row: SqlRow): JobSummary {
   return {
     rid: String(row.rid),
     crawlerId: String(row.crawler_id),
     url: String(row.url),
+    host: String(row.host),
     method: row.method as QueuedJob['method'],
     state: row.state as QueuedJob['state'],
     retry: Number(row.retry),

@@ -7,7 +7,7 @@ import { sweepScreenshots } from './screenshots.ts';
 import type { Sql, SqlValue } from './sql.ts';
 import { expireKeys } from './unique-keys.ts';
 
-// A step is one write, for which everything else waits. This many rows take some milliseconds; so
+// A step is one write, for which everything else waits. This many rows take some milliseconds; as
 // many pages of 8 MiB take 50.
 const BATCH = 100;
 // Operations that were in progress when an account was removed, such as an inline crawl to be

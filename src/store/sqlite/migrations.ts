@@ -226,6 +226,8 @@ export const migrations: readonly string[] = [
   );
   ALTER TABLE crawlers ADD COLUMN paused_hosts TEXT NOT NULL DEFAULT '[]';
   `,
+  // How the page of a result is compressed.
+  "ALTER TABLE results ADD COLUMN coding TEXT NOT NULL DEFAULT 'gzip';",
   // Jobs of a later time.
   `
   ALTER TABLE jobs ADD COLUMN not_before INTEGER;

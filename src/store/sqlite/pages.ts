@@ -1,3 +1,4 @@
+import { parseCoding } from '../../domain/body-coding.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { parseDetails } from '../stored-details.ts';
 import { type Sql, type SqlRow, toBytes } from './sql.ts';
@@ -104,6 +105,7 @@ export function toCrawlFields(row: SqlRow): Omit<CrawlRecord, 'body'> {
     cbStatus: Number(row.cb_status),
     originalStatus: Number(row.original_status),
     contentType: String(row.content_type),
+    coding: parseCoding(row.coding),
     details: parseDetails(String(row.extras)),
   };
 }

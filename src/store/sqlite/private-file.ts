@@ -2,7 +2,7 @@ import { chmod, mkdir, open, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Logger } from '../../domain/logger.ts';
 
-/** The files that SQLite keeps beside a database. New ones get the mode of the database itself. */
+/** The files that SQLite keeps next to a database. New ones get the mode of the database itself. */
 const COMPANIONS = ['', '-wal', '-shm', '-journal', '-mark'];
 
 /**

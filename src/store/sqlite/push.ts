@@ -2,7 +2,6 @@ import { toWall } from '../../domain/clock.ts';
 import type { Job } from '../../domain/job.ts';
 import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
-import { hostOf } from '../../domain/target-url.ts';
 import { EPISODE_END, PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import { createCounts } from './counts.ts';
@@ -46,7 +45,7 @@ interface Room {
   readonly held: number;
   /** Waiting and retrying URLs of the account. */
   readonly queued: number;
-  /** Whether an episode over the account's limit goes on, as of the push before. */
+  /** Whether the account is in an episode over its limit, as of the push before. */
   readonly isOver: boolean;
   readonly purges: number;
   readonly hasPriorities: boolean;
@@ -168,7 +167,7 @@ function insert(sql: Sql, job: Job, gen: number): number {
     rid: job.rid,
     crawler_id: job.crawlerId,
     account_id: job.accountId,
-    host: hostOf(job.url),
+    host: job.host,
     priority: job.priority,
     url: job.url,
     method: job.method,

@@ -11,8 +11,9 @@ const MAX_BUCKETS = 10_000;
 
 /**
  * Makes the push rate of each token, and the allowances that are taken as a whole. They are in
- * memory, because there is one process, and a restart grants one bucket more at most; and beside the
- * database's thread, because every call takes from one and would wait for the write at hand.
+ * memory, because there is one process, and a restart grants one bucket more at most. They are
+ * outside the database's thread, because every call takes from one and would wait for the current
+ * write.
  */
 export function createRates(): RateStore {
   const buckets = createLruMap<string, Bucket>({ maxEntries: MAX_BUCKETS });

@@ -3,7 +3,7 @@ import type { Sql } from './sql.ts';
 /** Less than any wait that matters, and rare enough to cost nothing. */
 const SAVE_EVERY_MS = 1_000;
 
-/** The service time of the last write but for a second; 0 when there was none. */
+/** The service time of the last write, at most a second less; 0 before the first write. */
 export function readServiceTime(sql: Sql): number {
   return Number(sql.get('SELECT saved_ms FROM service_time')?.saved_ms ?? 0);
 }

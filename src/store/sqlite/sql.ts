@@ -108,7 +108,7 @@ export function toDate(value: SqlValue | undefined): Date {
   return new Date(Number(value));
 }
 
-/** A stored value of bytes; empty when there is none. */
+/** A stored value of bytes; empty for null. */
 export function toBytes(value: SqlValue | undefined): Uint8Array {
   return value instanceof Uint8Array ? value : new Uint8Array(0);
 }

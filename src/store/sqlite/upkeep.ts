@@ -1,7 +1,7 @@
 import type { Store } from '../store.ts';
 import type { SqliteDatabase } from './thread/database.ts';
 
-/** How long one `maintain` goes on while there is more to do. */
+/** How long one `maintain` continues while there is more to do. */
 const GOES_ON_MS = 10_000;
 
 /** Work on many rows, in small calls, so that other calls run in between. */

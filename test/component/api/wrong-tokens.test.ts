@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { TokenOwner } from '../../../src/domain/account.ts';
+import { addressPrefix } from '../../../src/domain/address-prefix.ts';
 import { createAuthenticator } from '../../../src/service/accounts/authenticate.ts';
-import { addressPrefix, createFailedTokens } from '../../../src/service/accounts/failed-tokens.ts';
+import { createFailedTokens } from '../../../src/service/accounts/failed-tokens.ts';
 import { tokenHash } from '../../../src/service/accounts/tokens.ts';
 import { createRecordingLogger } from '../../support/loggers.ts';
 
@@ -30,6 +31,8 @@ function createSubject() {
       async findByTokenHash(hash) {
         return owners.get(hash);
       },
+      list: async ({ after = '' }) =>
+        after === '' ? [...owners.values()].slice(0, 1).map(({ account }) => account) : [],
     },
     adminToken: ADMIN,
     traits: { shared: false },
@@ -41,6 +44,20 @@ function createSubject() {
 
 const wrong = { kind: 'unauthenticated', reason: 'invalid_token' };
 const slowed = { kind: 'exhausted', reason: 'too_many_wrong_tokens' };
+
+test('a token is known once it has been right, or from the start, and a wrong one never', async () => {
+  const { authenticator } = createSubject();
+  await authenticator.learn();
+  expect([GOOD, NEW, ADMIN, 'guess'].map((token) => authenticator.knows(token))).toEqual([
+    true,
+    false,
+    true,
+    false,
+  ]);
+  await authenticator.authenticate(NEW);
+  await authenticator.authenticate('guess').catch(() => undefined);
+  expect([authenticator.knows(NEW), authenticator.knows('guess')]).toEqual([true, false]);
+});
 
 test('an address that sends wrong tokens is slowed to one a second, and right ones always work', async () => {
   const { authenticator, clock } = createSubject();

@@ -51,7 +51,7 @@ test('holds no more than a mebibyte of an event, however long a page makes it', 
   expect(most).toBeLessThan(300 * MIB);
 });
 
-test('refuses an answer that is too long, and goes on', async () => {
+test('refuses an answer that is too long, and continues', async () => {
   const { cdp, fromBrowser, say } = connection();
   const long = cdp.send('Runtime.evaluate', { expression: 'x' });
   const failed = expect(long).rejects.toMatchObject({ kind: 'too_large' });

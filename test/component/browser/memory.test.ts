@@ -12,7 +12,9 @@ import { silentLogger } from '../../support/loggers.ts';
 const MIB = 1024 * 1024;
 const LIMIT = 200 * MIB;
 
-/** A program with children as Chromium has them, each of which holds so many mebibytes. */
+/**
+ * A program with children as Chromium has them, each of which holds the given number of mebibytes.
+ */
 const parent = `
   const { spawn } = require('node:child_process');
   const hold = 'const held = Buffer.alloc(Number(process.argv[1]) * 1048576, 1); setInterval(() => held.length, 1000)';

@@ -39,7 +39,7 @@ async function use(lender: PageLender, kind: string | undefined, canKeep = true)
   return loan.isUsed;
 }
 
-/** How many pages the browser has beside the one that asks. */
+/** Number of pages that the browser has in addition to the one that asks. */
 async function openPages(): Promise<number> {
   const page = await pool.open({ proxyServer: ORIGIN });
   const { browserContextIds } = await page.sendToBrowser('Target.getBrowserContexts', undefined);

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
 import { connect, type Socket } from 'node:net';
@@ -203,21 +204,46 @@ describe('close', () => {
   });
 });
 
-test('TLS: ALPN chooses, gRPC and REST share the port', async () => {
+describe('TLS', () => {
   const { cert, key } = makeCertificate();
-  await using wire = await startWire({ tls: { cert, key } });
   const options = { ca: cert, servername: 'localhost', checkServerIdentity: () => undefined };
-  const transport = createGrpcTransport({ baseUrl: wire.url, nodeOptions: options });
-  const { rid } = await createClient(PushService, transport).push({ url: 'u' });
-  expect(rid).toBe('u');
-  // REST clients that offer both get the version whose header names keep their spelling.
-  for (const ALPNProtocols of [['http/1.1'], ['h2', 'http/1.1'], undefined]) {
-    const more = ALPNProtocols === undefined ? {} : { ALPNProtocols };
-    const socket = connectTls({ port: wire.port, host: '127.0.0.1', ...options, ...more });
+
+  test.each([
+    ['h2', ['h2', 'http/1.1'], 'h2'],
+    ['h2', ['http/1.1', 'h2'], 'h2'],
+    ['h2', ['h2'], 'h2'],
+    ['h2', ['http/1.1'], 'http/1.1'],
+    ['http/1.1', ['h2', 'http/1.1'], 'http/1.1'],
+    ['http/1.1', ['h2'], 'h2'],
+  ] as const)(
+    'preferring %s, a client that offers %j gets %s',
+    async (preferred, offer, chosen) => {
+      await using wire = await startWire({ tls: { cert, key, preferred } });
+      const address = { port: wire.port, host: '127.0.0.1', ALPNProtocols: [...offer] };
+      const socket = connectTls({ ...address, ...options });
+      await once(socket, 'secureConnect');
+      expect(socket.alpnProtocol).toBe(chosen);
+      socket.destroy();
+    },
+  );
+
+  test('a client without ALPN gets HTTP/1.1', async () => {
+    await using wire = await startWire({ tls: { cert, key } });
+    const socket = connectTls({ port: wire.port, host: '127.0.0.1', ...options });
     let received = '';
     socket.setEncoding('latin1').on('data', (part: string) => (received += part));
     socket.write(GET);
     await eventually(() => expect(received).toContain('HTTP/1.1 200 OK'));
     socket.destroy();
-  }
+  });
+
+  test('gRPC and REST share the port', async () => {
+    await using wire = await startWire({ tls: { cert, key } });
+    const transport = createGrpcTransport({ baseUrl: wire.url, nodeOptions: options });
+    const { rid } = await createClient(PushService, transport).push({ url: 'u' });
+    expect(rid).toBe('u');
+    const session = connectHttp2(wire.url, options);
+    expect(await stream(session, '/healthz')).toBe(200);
+    session.close();
+  });
 });

@@ -113,7 +113,7 @@ describe('pages', () => {
     expect(textOf(page)).toContain('status 503');
   });
 
-  test('a URL that is none', async () => {
+  test('an invalid URL', async () => {
     expect(await engine.crawl('nonsense')).toMatchObject({
       cbStatus: 523,
       originalStatus: 0,
@@ -211,7 +211,7 @@ describe('redirects', () => {
     });
   });
 
-  test('a loop is noticed at once; the same address with a new cookie is none', async () => {
+  test('a loop is noticed at once; the same address with a new cookie is not a loop', async () => {
     expect(await engine.crawl(`${site.url}/loop`)).toMatchObject({
       cbStatus: 523,
       failure: { reason: 'redirect_loop' },
@@ -283,7 +283,8 @@ describe('redirects', () => {
       for (const name of ['authorization', 'x-api-key', 'proxy-token']) {
         expect(headers, to).not.toHaveProperty(name);
       }
-      // The cookie given is for the origin that was named; the session with it goes on where that is reached again.
+      // The cookie given is for the origin that was named; the session with it continues where that
+      // origin is reached again.
       expect(headers['cookie']).toBe(to === back ? 'a=1' : undefined);
     }
     const same = await wide.crawl(`${via}%2Fecho`, parameters);

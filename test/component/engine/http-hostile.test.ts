@@ -51,7 +51,7 @@ describe('hostile pages end in the right status, in time, and hold nothing', () 
     ['garbage', 0, 599, 'protocol_error'],
     ['no-answer', 0, 521, 'connection_failed'],
     ['reset', 0, 521, 'connection_failed'],
-    ['private-redirect', 0, 523, 'address_not_allowed'],
+    ['private-redirect', 302, 523, 'address_not_allowed'],
   ])('%s', async (name, originalStatus, cbStatus, reason) => {
     const before = process.memoryUsage();
     const startedAt = performance.now();

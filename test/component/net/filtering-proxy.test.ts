@@ -39,7 +39,7 @@ async function exchange(
 const basic = (username: string, password: string): string =>
   `proxy-authorization: Basic ${Buffer.from(`${username}:${password}`).toString('base64')}\r\n`;
 
-test('answers only whoever knows its password, which is another for each', async () => {
+test('answers only clients that know its password, which is another for each', async () => {
   await using site = await startSite();
   await using proxy = await proxyTo(site.host);
   await using other = await proxyTo(site.host);

@@ -18,6 +18,7 @@ import {
 import { type HttpClient, HttpError, type HttpRequest } from '../../../src/net/http-client.ts';
 import type { Lookup, LookupAnswer } from '../../../src/net/lookup.ts';
 import { PUBLIC_ONLY, parseNetworkAllow } from '../../../src/net/network-allow.ts';
+import { collectGarbage } from '../../support/collect-garbage.ts';
 import { eventually } from '../../support/eventually.ts';
 import { listen } from '../../support/listen.ts';
 import { startProxy } from '../../support/proxy.ts';
@@ -116,7 +117,7 @@ describe('addresses', () => {
     expect(await codeOf(open().request(get(url)))).toBe('address_not_allowed');
   });
 
-  test('the port counts: the same address beside the allowed port is refused', async () => {
+  test('the port counts: the same address with another than the allowed port is refused', async () => {
     expect(await codeOf(open().request(get('http://127.0.0.1:1/')))).toBe('address_not_allowed');
     expect((await open().request(get(`${site.url}/page/1`))).status).toBe(200);
   });
@@ -339,7 +340,7 @@ describe('limits', () => {
     { over: 'one that was used before', before: 1, aborts: false },
     { over: 'one that was used before', before: 1, aborts: true },
   ])(
-    'a request over $over is written when the client is ready, unless it was aborted meanwhile: $aborts',
+    'a request over $over is written when the client is ready, unless it was aborted before: $aborts',
     async ({ before, aborts }) => {
       const { promise, resolve } = Promise.withResolvers<void>();
       let isHeld = false;
@@ -527,6 +528,16 @@ describe('TLS and HTTP/2', () => {
     const client = open({ allow: parseNetworkAllow(tls.host), ca: TLS_FIXTURE.cert });
     const { body } = await client.request(get(tls.url));
     expect(JSON.parse(Buffer.from(body).toString())).toMatchObject({ httpVersion: '1.1' });
+  });
+
+  test('a further connection resumes the session, whatever was collected meanwhile', async () => {
+    await using tls = await startTlsSite({ http2: false, closes: true });
+    const client = open({ allow: parseNetworkAllow(tls.host), ca: TLS_FIXTURE.cert });
+    for (let n = 0; n < 3; n += 1) {
+      await client.request(get(tls.url));
+      await collectGarbage();
+    }
+    expect([tls.connections, tls.resumed]).toEqual([3, 2]);
   });
 
   test('a certificate nobody vouches for, one for another name, and no TLS at all', async () => {

@@ -213,7 +213,7 @@ describe('bodies', () => {
   test.each([
     ['with a length', { 'content-length': '5000' }],
     ['chunked', { 'transfer-encoding': 'chunked' }],
-  ])('too long %s is 413, and the connection goes on', async (_, headers) => {
+  ])('too long %s is 413, and the connection stays open', async (_, headers) => {
     const socket = connect(wire.port, '127.0.0.1');
     const request = (path: string, more: object, body: string) =>
       new Promise<number | undefined>((resolve, reject) => {

@@ -6,7 +6,13 @@ import { createRecordingLogger } from '../../support/loggers.ts';
 import { openMongoGate } from '../../support/mongo-gate.ts';
 import { mongodbUri } from '../../support/mongodb.ts';
 
-const TIMES = { everyMs: 20, answerMs: 300, patienceMs: 400, lastMs: 2_000 };
+const TIMES = {
+  everyMs: 20,
+  answerMs: 300,
+  patienceMs: 400,
+  busyPatienceMs: 60_000,
+  lastMs: 2_000,
+};
 const OPTIONS = { serverSelectionTimeoutMS: 300 };
 
 describe.skipIf(mongodbUri === '')('a client of MongoDB that does not come back', () => {
@@ -32,6 +38,31 @@ describe.skipIf(mongodbUri === '')('a client of MongoDB that does not come back'
       expect(fatal[0]?.message).toBe('The database answers others, but not this process.');
       expect(logger.lines.filter(({ level }) => level === 'warn').length).toBeGreaterThan(0);
       open();
+    } finally {
+      watch.close();
+    }
+  });
+
+  test('waits for slow reads that take all connections', async () => {
+    await using gate = await openMongoGate(mongodbUri);
+    const logger = createRecordingLogger();
+    await using client = new MongoClient(gate.uri, { ...OPTIONS, maxPoolSize: 2 });
+    await client.connect();
+    const onFatal = (): void => undefined;
+    const watched = { client, uri: mongodbUri, options: OPTIONS, logger, onFatal, times: TIMES };
+    const isRead = ({ find }: { find?: unknown }): boolean => find === 'slow';
+    const watch = watchConnection(watched);
+    const held = [gate.hold(isRead), gate.hold(isRead)];
+    const reads = held.map(() => client.db('watched').collection('slow').findOne({}));
+    await Promise.all(held.map(({ reached }) => reached));
+    let looks = 0;
+    client.on('connectionCheckOutStarted', () => (looks += 1));
+    try {
+      // Each lasts until the deadline of its ping, so together far longer than the patience.
+      await eventually(() => expect(looks).toBeGreaterThan(8));
+      for (const each of held) each.release();
+      expect(await Promise.all(reads)).toEqual([null, null]);
+      expect(logger.lines.filter(({ level }) => level === 'warn')).toEqual([]);
     } finally {
       watch.close();
     }

@@ -55,7 +55,7 @@ test.each([
   ['ahead by an hour', HOUR],
   ['back by a day', -DAY],
   ['ahead by a day', DAY],
-])("processes agree and go on when the server's clock is set %s", async (_way, byMs) => {
+])("processes agree and continue when the server's clock is set %s", async (_way, byMs) => {
   const first = await start('first');
   await pass(CHECK_MS / 2);
   const second = await start('second');
@@ -83,7 +83,7 @@ test('a process that starts after the clock was set back does not begin before t
   expect(second.now()).toEqual(first.now());
 });
 
-test('processes that all start anew go on where the last one was, or at the time of the clock', async () => {
+test('processes that all start anew continue where the last one was, or at the time of the clock', async () => {
   const before = await start('before');
   before.close();
   const from = before.now().getTime();

@@ -32,6 +32,7 @@ test('what expired results took is given back to the system, some at a time', as
         originalStatus: 200,
         contentType: 'text/html',
         body: randomBytes(100 * 1024),
+        coding: 'gzip',
         details: {},
       },
       new Date(0),

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { gunzipSync } from 'node:zlib';
+import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { CrawlParameters } from '../../../src/domain/parameters.ts';
 import type { CrawlTask } from '../../../src/engine/engine.ts';
@@ -119,7 +119,8 @@ describe('a crawl', () => {
       never,
     );
     expect(stored.result.body).toHaveLength(0);
-    expect(gunzipSync(stored.result.packed).toString()).toContain('Page 2');
+    expect(stored.result.coding).toBe('zstd');
+    expect(zstdDecompressSync(stored.result.packed).toString()).toContain('Page 2');
     expect(stored.result.plain).toBeUndefined();
 
     const posted = await threads.crawl(
@@ -138,7 +139,7 @@ describe('a crawl', () => {
     expect(large.result.plain).toBeUndefined();
 
     const kept = await threads.crawl(order('/page/4', {}, { kind: 'inline', rid }), never);
-    expect(gunzipSync(kept.result.packed)).toEqual(Buffer.from(kept.result.body));
+    expect(zstdDecompressSync(kept.result.packed)).toEqual(Buffer.from(kept.result.body));
   });
 
   test('has its document read when Markdown is asked for', async () => {

@@ -13,7 +13,10 @@ import { deliveryOf, webhookCrawler } from '../../support/webhook-fixtures.ts';
 const MIB = 1024 * 1024;
 const isLinux = process.platform === 'linux';
 
-/** Posts a body that does not compress to a server that handles it so, and has so long to acknowledge. */
+/**
+ * Posts a body that does not compress to a server that handles it with `handle`, with this limit
+ * for the acknowledgement.
+ */
 async function deliver(
   bytes: number,
   ackTimeoutMs: number,

@@ -116,7 +116,7 @@ function createDriver(bench: StoreBench, crawler: Crawler) {
         return;
       }
       case 'crash':
-        // Whoever held the crawler is gone; the jobs it had may still be written late.
+        // The holder of the crawler is gone; the jobs it had may still be written late.
         lease = undefined;
         ms += TTL_MS;
         return;

@@ -163,7 +163,7 @@ export function endsContract(open: OpenStore): void {
     );
 
     test(
-      'that was deleted meanwhile leaves nothing behind',
+      'that was deleted during its crawl leaves nothing behind',
       withStore(open, async ({ store, account, crawler, running }) => {
         const { accountId } = await account();
         const made = await crawler({ accountId });

@@ -116,7 +116,7 @@ const emptyModel = (): Model => ({
 const SECOND = 1_000;
 const TTL_MS = 60_000;
 
-/** One crawler of a real store beside its model. */
+/** One crawler of a real store, compared with its model. */
 class Life {
   readonly #bench: StoreBench;
   readonly #delivery: 'storage' | 'webhook';

@@ -189,7 +189,7 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
         5,
         0,
       ]);
-      // What runs goes on.
+      // Running jobs continue.
       await finishJobs(store, [toDelivery(released)], at(1), lease);
       expect(await counters(made)).toMatchObject({ running: 1, completed: 3 });
       await store.queue.purge(crawlerId, at(2));

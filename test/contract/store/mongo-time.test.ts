@@ -9,7 +9,7 @@ const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 describe.skipIf(mongodbUri === '')('the service time of processes on one MongoDB', () => {
-  test('is the same for all of them, and goes on, however the clock of the server is set', async () => {
+  test('is the same for all of them, and advances, however the clock of the server is set', async () => {
     await using database = testDatabase();
     await using client = await new MongoClient(database.uri).connect();
     const real = createTimeServer(client.db());

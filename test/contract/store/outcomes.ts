@@ -22,6 +22,7 @@ export function makeRecord(
     originalStatus: 200,
     contentType: 'text/html',
     body: new Uint8Array([31, 139, 8, 0, 0, 255, 254, 1, 2, 3]),
+    coding: 'gzip',
     details: { originalHeaders: { server: 'test' } },
     ...overrides,
   };

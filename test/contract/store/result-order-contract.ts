@@ -52,7 +52,7 @@ export function resultOrderContract(open: OpenStore): void {
 
   describe('the order of results', () => {
     test(
-      'has each once, with the size of its page, and goes on behind any place',
+      'has each once, with the size of its page, and continues behind any place',
       withStore(open, async ({ store }) => {
         const scope = newScope();
         const other = newScope();
@@ -164,7 +164,7 @@ export function resultOrderContract(open: OpenStore): void {
     );
 
     test(
-      'goes on after a crash',
+      'continues after a crash',
       withStore(open, async (bench) => {
         const scope = newScope();
         const rids = [await put(bench.store, scope)];
@@ -177,7 +177,7 @@ export function resultOrderContract(open: OpenStore): void {
     );
 
     test(
-      'is one for all readers, who never miss what is stored meanwhile',
+      'is one for all readers, who never miss what is stored during a read',
       withStore(open, async ({ store }) => {
         const scope = newScope();
         const stored: string[] = [];

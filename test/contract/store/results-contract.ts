@@ -147,7 +147,7 @@ export function resultsContract(open: OpenStore): void {
     );
 
     test(
-      'are listed page by page in either order, each once though more are stored meanwhile',
+      'are listed page by page in either order, each once though more are stored between the pages',
       withStore(open, async ({ store }) => {
         const scope = newScope();
         const stored: string[] = [];

@@ -4,6 +4,7 @@ import { defaultSettings } from '../../../src/domain/crawler-settings.ts';
 import type { Delivery } from '../../../src/domain/delivery.ts';
 import type { Job, QueuedJob } from '../../../src/domain/job.ts';
 import { createRid } from '../../../src/domain/rid.ts';
+import { hostOf } from '../../../src/domain/target-url.ts';
 import type {
   DeliveryOutcome,
   JobOutcome,
@@ -86,11 +87,13 @@ export function makeCrawler(accountId: string, overrides: Partial<Crawler> = {})
 
 /** A job for the crawler, made at the tests' beginning. */
 export function makeJob(crawler: Crawler, overrides: Partial<Job> = {}): Job {
+  const url = overrides.url ?? 'https://example.com/page?and=query';
   return {
     rid: newId(),
     crawlerId: crawler.crawlerId,
     accountId: crawler.accountId,
-    url: 'https://example.com/page?and=query',
+    host: hostOf(url),
+    url,
     method: 'GET',
     body: undefined,
     contentType: undefined,
@@ -245,7 +248,7 @@ export async function claimDeliveries(
   return (await store.queue.turn(lease, { deliveries: { limit, maxBytes } }, now)).claimed;
 }
 
-/** Ends delivery attempts of one crawler, as a run does whose lease has lapsed meanwhile. */
+/** Ends delivery attempts of one crawler, as a run does whose lease has lapsed since. */
 export async function settleDeliveries(
   store: Store,
   settled: readonly DeliveryOutcome[],
@@ -255,7 +258,7 @@ export async function settleDeliveries(
   return (await store.queue.turn(lease, { settled }, now)).settled;
 }
 
-/** The one element; throws when there are none or several. */
+/** The one element; throws for any other number. */
 export function only<T>(elements: readonly T[]): T {
   const [first, ...others] = elements;
   if (first === undefined || others.length > 0) {

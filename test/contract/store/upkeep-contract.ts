@@ -64,7 +64,7 @@ export function upkeepContract(open: OpenStore): void {
     );
 
     test(
-      'goes on while there is more to remove, and stops when it is aborted',
+      'continues while there is more to remove, and stops when it is aborted',
       withStore(open, async ({ store, account }) => {
         const { accountId } = await account();
         const scope = { accountId, tokenType: 'normal' } as const;

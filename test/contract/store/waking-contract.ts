@@ -145,7 +145,7 @@ export function wakingContract(open: OpenStore): void {
     );
 
     test(
-      'are those whose user paused them while deliveries go on',
+      'are those whose user paused them while deliveries continue',
       withStore(open, async ({ store, crawler, running }) => {
         const made = await crawler({ delivery: 'webhook' });
         const { crawlerId } = made;

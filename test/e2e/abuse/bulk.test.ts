@@ -52,7 +52,7 @@ async function stored(): Promise<number> {
   return json.totalCount as number;
 }
 
-/** Sends a bulk read and takes at most so many bytes of its reply; what it took. */
+/** Sends a bulk read and takes at most this number of bytes of its reply; returns what it took. */
 function take(body: object, mostBytes = Number.POSITIVE_INFINITY): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const sent = httpRequest(

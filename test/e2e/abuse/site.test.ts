@@ -6,7 +6,8 @@ import { eventually } from '../../support/eventually.ts';
 import { type Receiver, startReceiver } from '../../support/receiver.ts';
 import { type Site, startSite } from '../../support/site.ts';
 
-// A web site as the attacker: whatever one account's URLs lead to, another account's crawls and deliveries go on.
+// A web site as the attacker: whatever one account's URLs lead to, another account's crawls and
+// deliveries continue.
 
 const ROBOTS = `User-agent: *\nDisallow: /${'*a'.repeat(200)}\n${`Disallow: /*${'a'.repeat(500)}b${'a'.repeat(500)}\n`.repeat(490)}`;
 const OBSTACLE = '<iframe/_Incapsula_Resource?'.repeat(9_362);
@@ -64,7 +65,7 @@ afterEach(async () => {
   await stack.disposeAsync();
 });
 
-/** Crawls and delivers for the other account until told to stop; throws when that does not go on. */
+/** Crawls and delivers for the other account until told to stop; throws when that stops. */
 async function victimGoesOn(): Promise<void> {
   const url = encodeURIComponent(`http://good.test:${site.port}/page/1`);
   const inline = await app.rest('GET', `/?token=${victim}&url=${url}`);

@@ -142,7 +142,7 @@ test('queued bytes are bounded; what is over is refused, and accepted when there
   await eventually(async () => expect((await push()).status).toBe(200));
 });
 
-test('a full storage pauses crawls and refuses pushes and copies; no result is lost, and room lets all go on', async () => {
+test('a full storage pauses crawls and refuses pushes and copies; no result is lost, and all continue with new room', async () => {
   await using site = await startSite();
   await using app = await startApp();
   const crawler = await createCrawler(app, 'keeper', { concurrency: 1 });

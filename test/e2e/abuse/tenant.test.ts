@@ -83,7 +83,7 @@ async function completed(token: string, name: string): Promise<number> {
   return json.activity.completed;
 }
 
-/** The victim's own page, from push to storage, while the attack goes on. */
+/** The victim's own page, from push to storage, during the attack. */
 async function victimCrawls(name = 'mine'): Promise<void> {
   await crawl(victim, name, `/page/${name}`);
   await eventually(async () => expect(await completed(victim, name)).toBe(1), {
@@ -105,7 +105,7 @@ test('more crawlers than are dispatched at once, each with a page that never end
     timeoutMs: 20_000,
   });
   await victimCrawls();
-  // The attack still goes on, and so does what else the victim does.
+  // The attack still runs, and the victim's other work, too.
   expect(site.concurrent).toBeGreaterThanOrEqual(500);
   await victimCrawls('again');
 });
@@ -140,7 +140,8 @@ test.runIf(isLong)(
     await eventually(async () => expect(await completed(NORMAL, 'large')).toBe(count), {
       timeoutMs: 60_000,
     });
-    // All of them together are 320 MiB. Beside the budget there is what one page takes while it is packed, copied and written.
+    // All of them together are 320 MiB. In addition to the budget, one page takes memory while it
+    // is packed, copied and written.
     expect(most - before).toBeLessThan(budget + 256 * MIB);
   },
 );

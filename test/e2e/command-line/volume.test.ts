@@ -22,7 +22,7 @@ function* lines(count: number): Generator<string> {
   }
 }
 
-test('any number of lines is pushed without holding them, and a killed push goes on where it was', async () => {
+test('any number of lines is pushed without holding them, and a killed push continues where it was', async () => {
   const count = byLength(40_000, 200_000);
   await using app = await startApp({ env: { CRAWLER_QUEUE_LIMIT: '1000000' } });
   const crawler = await createCrawler(app, 'shop');
@@ -115,7 +115,7 @@ test('results come into a folder, each once and whole, though program and servic
         ...(input === undefined ? {} : { input }),
       });
     await service.rest('POST', `/crawler/${NORMAL}`, { name: 'shop', concurrency: 5 });
-    // The push goes on while the service is killed.
+    // The push continues while the service is killed.
     const urls = Array.from({ length: count }, (_, n) => `${site.url}/page/${n}?delay=30`);
     await using pushing = start(['push', 'shop', '--batch-size', '5'], urls.join('\n'));
     const written = async (): Promise<number> => {

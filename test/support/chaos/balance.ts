@@ -39,6 +39,23 @@ interface Service {
   rest(method: string, path: string): Promise<RestReply>;
 }
 
+/** Requests may come this much sooner after each other than they were sent. */
+const JITTER_MS = 100;
+
+/** A sentence for each host that was asked for more than its crawler's politeness allows. */
+function findImpolite({ name, politeness }: ChaosCrawler, site: ChaosSite): string[] {
+  if (politeness === undefined) return [];
+  const { maxPerHost, delayMs } = politeness;
+  return [...site.seen(name).hosts].flatMap(([host, { most, startsMs }]) => {
+    const gaps = startsMs.slice(1).map((at, n) => at - (startsMs[n] ?? at));
+    const short = gaps.filter((ms) => ms < delayMs - JITTER_MS).map(Math.round);
+    return [
+      ...(most > maxPerHost ? [`${name}: ${most} requests at once at ${host}`] : []),
+      ...(short.length > 0 ? [`${name}: requests at ${host} after ${short.join(', ')} ms`] : []),
+    ];
+  });
+}
+
 async function readStats(service: Service): Promise<Stats> {
   const reply = await service.rest('GET', `/crawler/${NORMAL}/stats`);
   if (reply.status !== 200) throw new Error(`stats answered ${reply.status}: ${reply.text}`);
@@ -97,6 +114,7 @@ export async function findImbalances(parts: BalanceParts): Promise<string[]> {
     const { most } = site.seen(name);
     if (most > concurrency)
       wrong.push(`${name}: ${most} crawls at once, the limit is ${concurrency}`);
+    wrong.push(...findImpolite(crawler, site));
     if (new Set(rids).size !== rids.length) wrong.push(`${name}: a rid was answered twice`);
     if (pushed !== rids.length) {
       wrong.push(`${name}: ${pushed} pushed by its counters, ${rids.length} acknowledged`);
@@ -149,8 +167,8 @@ function historyFaults({ history, crawlers }: Stats): string[] {
 }
 
 /**
- * The `rid`s of all stored results, once there are no more than the counters say: those that a process
- * has left by dying beside a purge or a deletion are removed after a minute.
+ * The `rid`s of all stored results, once there are no more than the counters say. Those that a
+ * process has left by dying during a purge or a deletion are removed after a minute.
  */
 async function readSettledRids(
   service: Service,

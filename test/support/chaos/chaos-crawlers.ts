@@ -5,8 +5,12 @@ export interface ChaosCrawler {
   readonly concurrency: number;
   /** The time that its pages take on average. */
   readonly pageMs: number;
-  /** Whether jobs are deleted and the queue is purged meanwhile. */
+  /** Whether jobs are deleted and the queue is purged during the run. */
   readonly removals: boolean;
+  /** Its pages are on this many hosts; default 1. */
+  readonly hosts?: number;
+  /** What each host bears; default everything. */
+  readonly politeness?: { readonly maxPerHost: number; readonly delayMs: number };
 }
 
 /**
@@ -18,4 +22,13 @@ export const CHAOS_CRAWLERS: readonly ChaosCrawler[] = [
   { name: 'hook', delivery: 'webhook', concurrency: 50, pageMs: 1_000, removals: false },
   { name: 'narrow', delivery: 'webhook', concurrency: 2, pageMs: 100, removals: false },
   { name: 'removed', delivery: 'storage', concurrency: 4, pageMs: 200, removals: true },
+  {
+    name: 'polite',
+    delivery: 'storage',
+    concurrency: 30,
+    pageMs: 800,
+    removals: false,
+    hosts: 24,
+    politeness: { maxPerHost: 2, delayMs: 500 },
+  },
 ];

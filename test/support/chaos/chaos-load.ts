@@ -18,18 +18,18 @@ export interface ChaosLoad {
   stop(): Promise<void>;
 }
 
-/** One of so many URLs waits for a second. */
+/** Every eleventh URL waits for a second. */
 const DELAYED_ONE_OF = 11;
-/** One of so many batches is pushed again. */
+/** Every third batch is pushed again. */
 const REPEATED_ONE_OF = 3;
 /** Longer than a run. */
 const UNIQUE_SECONDS = 86_400;
 const BATCH = 20;
 /** A call to a process that is stopped hangs. */
 const CALL_MS = 5_000;
-/** A push is repeated for so long: the whole fleet may be away, and be stopped for half a minute. */
+/** How long a push is repeated: the whole fleet may be down, or be stopped for half a minute. */
 const PUSH_MS = 120_000;
-/** One page of so many fails at its first request. */
+/** One page in this number fails at its first request. */
 const FLAKY_ONE_OF = 100;
 const REMOVE_EVERY_MS = 1_000;
 /** Until what a process logs of an answer can be read. */
@@ -77,7 +77,10 @@ export function startLoad(
     return service;
   }
 
-  /** Answers other than 200 are faults, but for those of a service that is overloaded or whose database is away, and `others`. */
+  /**
+   * Answers other than 200 are faults, but for those of a service that is overloaded or whose
+   * database is unavailable, and `others`.
+   */
   async function post(to: string, body: object, others: readonly number[] = []) {
     const service = nextService();
     const response = await fetch(`${service.url}${path}${to}`, {
@@ -143,7 +146,8 @@ export function startLoad(
     removed += 1;
     const rid = rids.get(rids.size - 1);
     const to = removed % 10 === 0 || rid === undefined ? '/purge' : `/delete_job?rid=${rid}`;
-    // It may have left the queue: a purge whose answer was lost in a stopped process is done when that goes on.
+    // It may have left the queue: a purge whose answer was lost in a stopped process is done when
+    // that process resumes.
     await post(to, {}, [404]).catch(() => undefined);
   }
 
@@ -177,7 +181,8 @@ export function startLoad(
 }
 
 /** The address of a crawler's page: its delay is spread from half to one and a half of the average. */
-function pageOf(site: ChaosSite, { name, pageMs }: ChaosCrawler, n: number): string {
+function pageOf(site: ChaosSite, { name, pageMs, hosts = 1 }: ChaosCrawler, n: number): string {
   const delayMs = Math.round(pageMs * (0.5 + ((n * 0.618034) % 1)));
-  return site.page(name, n, delayMs, n % FLAKY_ONE_OF === FLAKY_ONE_OF - 1 ? 1 : 0);
+  const fails = n % FLAKY_ONE_OF === FLAKY_ONE_OF - 1 ? 1 : 0;
+  return site.page(name, n, delayMs, fails, hosts);
 }

@@ -12,7 +12,7 @@ export interface ChaosReceiver extends AsyncDisposable {
   readonly again: number;
 }
 
-/** One POST of so many is answered with 500. */
+/** One POST in this number is answered with 500. */
 const FAILS_ONE_OF = 50;
 
 /** Opens a {@link ChaosReceiver} on a free port. */

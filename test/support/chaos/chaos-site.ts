@@ -1,12 +1,22 @@
 import { createServer } from 'node:http';
 import { listen } from '../listen.ts';
 
-/** What the site has seen of one crawler. */
-export interface SeenCrawls {
-  /** Requests under way. */
+/** Requests under way. */
+interface UnderWay {
   inFlight: number;
-  /** Most requests under way at one moment. */
+  /** Most at one moment. */
   most: number;
+}
+
+/** What one host of the site has seen of one crawler. */
+export interface SeenHost extends UnderWay {
+  /** When its requests came, in ms of `performance.now`. */
+  readonly startsMs: number[];
+}
+
+/** What the site has seen of one crawler. */
+export interface SeenCrawls extends UnderWay {
+  readonly hosts: Map<string, SeenHost>;
   /** Requests for each page, by its number. */
   readonly requests: Map<number, number>;
   /** When each page was asked for first, in ms of `performance.now`. */
@@ -17,8 +27,8 @@ export interface SeenCrawls {
 
 /** A site that counts what each crawler does, and that forgets nothing but the pages themselves. */
 export interface ChaosSite extends AsyncDisposable {
-  /** The address of a page; its first `fails` requests are answered with 503. */
-  page(crawler: string, n: number, delayMs: number, fails: number): string;
+  /** The address of a page on one of `hosts`, by default a single one; its first `fails` requests are answered with 503. */
+  page(crawler: string, n: number, delayMs: number, fails: number, hosts?: number): string;
   seen(crawler: string): SeenCrawls;
 }
 
@@ -32,9 +42,22 @@ export async function openChaosSite(): Promise<ChaosSite> {
   function seen(crawler: string): SeenCrawls {
     let found = all.get(crawler);
     if (found === undefined) {
-      found = { inFlight: 0, most: 0, requests: new Map(), firstAt: new Map(), again: 0 };
+      found = {
+        inFlight: 0,
+        most: 0,
+        hosts: new Map(),
+        requests: new Map(),
+        firstAt: new Map(),
+        again: 0,
+      };
       all.set(crawler, found);
     }
+    return found;
+  }
+
+  function seenAt(crawls: SeenCrawls, host = ''): SeenHost {
+    const found = crawls.hosts.get(host) ?? { inFlight: 0, most: 0, startsMs: [] };
+    crawls.hosts.set(host, found);
     return found;
   }
 
@@ -48,15 +71,18 @@ export async function openChaosSite(): Promise<ChaosSite> {
     crawls.requests.set(n, nth);
     if (nth === 1) crawls.firstAt.set(n, performance.now());
     if (nth > 1 + fails) crawls.again += 1;
-    crawls.inFlight += 1;
-    // Others may have been broken off before this one, and their end be reported after it.
+    const atHost = seenAt(crawls, request.headers.host);
+    atHost.startsMs.push(performance.now());
+    const counts: readonly UnderWay[] = [crawls, atHost];
+    for (const count of counts) count.inFlight += 1;
+    // Others may have been aborted before this one, and their end be reported after it.
     setImmediate(() => {
-      crawls.most = Math.max(crawls.most, crawls.inFlight);
+      for (const count of counts) count.most = Math.max(count.most, count.inFlight);
     });
     let underWay = true;
     // A client may begin its next request as soon as the first byte has been sent.
     const end = (): void => {
-      if (underWay) crawls.inFlight -= 1;
+      if (underWay) for (const count of counts) count.inFlight -= 1;
       underWay = false;
     };
     const timer = setTimeout(
@@ -78,10 +104,11 @@ export async function openChaosSite(): Promise<ChaosSite> {
     });
     response.on('error', () => response.destroy());
   });
-  const open = await listen(server);
+  // Each address of 127.0.0.0/8 is a host.
+  const open = await listen(server, 0, '0.0.0.0');
   return {
-    page: (crawler, n, delayMs, fails) =>
-      `http://127.0.0.1:${open.port}/${crawler}/${n}?delay=${delayMs}&fails=${fails}`,
+    page: (crawler, n, delayMs, fails, hosts = 1) =>
+      `http://127.0.0.${1 + (n % hosts)}:${open.port}/${crawler}/${n}?delay=${delayMs}&fails=${fails}`,
     seen,
     async [Symbol.asyncDispose]() {
       for (const timer of timers) clearTimeout(timer);

@@ -31,7 +31,7 @@ export interface Fleet extends AsyncDisposable {
   log(): string;
 }
 
-/** A process has this long to start, for its database may be away. */
+/** A process has this long to start, because its database may be down. */
 const START_MS = 90_000;
 /** A process that is asked to stop has six times its `SHUTDOWN_SECONDS`, for machines are busy. */
 const DRAIN_MS = 60_000;

@@ -67,7 +67,11 @@ const SETTLE_MS = 5_000;
 const DRAIN_MS = 180_000;
 
 /** Settings of the processes of a chaos run. */
-const SETTINGS = { WEBHOOK_RETRY_SCHEDULE: '1s,1s,1s,1s,1s,1s,1s,1s', SHUTDOWN_SECONDS: '10' };
+const SETTINGS = {
+  WEBHOOK_RETRY_SCHEDULE: '1s,1s,1s,1s,1s,1s,1s,1s',
+  SHUTDOWN_SECONDS: '10',
+  NETWORK_ALLOW: '127.0.0.0/8',
+};
 
 /**
  * Runs a fleet under load, disturbs it at random, lets it end its work and strikes the balance.
@@ -78,10 +82,20 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   await using site = await openChaosSite();
   await using receiver = await openChaosReceiver();
   await using fleet = await startFleet({ ...SETTINGS, ...env }, processes, database);
-  for (const { name, delivery, concurrency } of CHAOS_CRAWLERS) {
+  for (const { name, delivery, concurrency, politeness } of CHAOS_CRAWLERS) {
     const callback = delivery === 'webhook' ? { callback_url: receiver.url } : {};
     const [service] = fleet.running();
-    const body = { name, concurrency, ...callback };
+    const pace =
+      politeness === undefined
+        ? {}
+        : {
+            politeness: {
+              max_per_host: politeness.maxPerHost,
+              delay_ms: politeness.delayMs,
+              robots_txt: false,
+            },
+          };
+    const body = { name, concurrency, ...callback, ...pace };
     const made = await service?.rest('POST', `/crawler/${NORMAL}`, body);
     if (made?.status !== 200) throw new Error(`no crawler: ${made?.text}`);
   }

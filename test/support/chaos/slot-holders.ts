@@ -13,7 +13,7 @@ export interface SlotHolders {
   }[];
 }
 
-/** Watches the crawlers of a database, beside the processes that share it. */
+/** Watches the crawlers of a database, outside the processes that share it. */
 export interface HoldersWatch extends AsyncDisposable {
   /** What was read last; undefined before the first reading. */
   of(crawler: string): SlotHolders | undefined;
@@ -33,7 +33,7 @@ interface WatchedShare {
 
 const LOOK_MS = 200;
 
-/** Begins to watch; while the database is away the last reading stays. */
+/** Begins to watch; while the database is unavailable the last reading stays. */
 export function watchHolders(uri: string): HoldersWatch {
   const client = new MongoClient(uri, { serverSelectionTimeoutMS: 1_000 });
   const crawlers = client.db().collection<WatchedDocument>('crawlers');

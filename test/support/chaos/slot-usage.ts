@@ -6,8 +6,8 @@ import type { Fleet } from './fleet.ts';
 import type { HoldersWatch, SlotHolders } from './slot-holders.ts';
 
 /**
- * Why slots were not used although URLs waited: a process that has ended still holds them, nobody
- * leads the crawler, a helper is giving them back, or a process that runs holds them and has no
+ * Why slots were not used although URLs waited. A process that has ended still holds them, nobody
+ * leads the crawler, or a helper is giving them back. Or a process that runs holds them and has no
  * crawl in them.
  */
 export const IDLE_CAUSES = ['ended process', 'no lead', 'being given back', 'idle'] as const;

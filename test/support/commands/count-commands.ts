@@ -2,9 +2,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { isMainThread } from 'node:worker_threads';
 
-// Loaded with `node --import` before the service: counts the commands that the MongoDB driver of the
-// process sends, and answers any request on a port of its own with the counts as JSON. The port is
-// the line `Commands: URL` on standard output.
+// Loaded with `node --import` before the service. Counts the commands that the MongoDB driver of
+// the process sends, and answers any request on a port of its own with the counts as JSON. The port
+// is the line `Commands: URL` on standard output.
 
 /** What the driver asks for itself, to watch the server. */
 const OWN = new Set(['hello', 'ismaster', 'isMaster', 'ping', 'endSessions', 'buildInfo']);

@@ -168,7 +168,10 @@ export async function commandsPerUrl(
   return figure;
 }
 
-/** Commands per second of a process that has nothing to do, for at least so many seconds. */
+/**
+ * Commands per second of a process that has nothing to do, for at least the given number of
+ * seconds.
+ */
 export async function commandsWhenIdle(
   service: CountedProcess,
   seconds: number,

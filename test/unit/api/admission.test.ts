@@ -72,7 +72,7 @@ describe('the size of a message', () => {
   });
 });
 
-test('a packed body is not unpacked for a wrong token, and its connection goes on', async () => {
+test('a packed body is not unpacked for a wrong token, and its connection stays open', async () => {
   await using wire = await startWire({ admission, maxBodyBytes: 1024 * KIB });
   const { Agent } = await import('node:http');
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -87,7 +87,7 @@ test('a packed body is not unpacked for a wrong token, and its connection goes o
       sent.on('error', reject).end(body);
     });
   try {
-    // Not gzip at all: whoever unpacked it would say so.
+    // Not gzip at all: unpacking it would fail.
     expect(await post('/crawler/bad', Buffer.alloc(200 * KIB))).toEqual([401, false]);
     expect(await post('/crawler/good', gzipSync('{"name":"n"}'))).toEqual([200, true]);
     expect(await post('/storage/bulk', Buffer.alloc(100))).toEqual([401, true]);
@@ -98,7 +98,7 @@ test('a packed body is not unpacked for a wrong token, and its connection goes o
 });
 
 describe('the memory of bodies', () => {
-  test('a body waits for room, is told to come back when there is none, and gives it back', async () => {
+  test('a body waits for room, is told to come back when there is no room, and gives it back', async () => {
     const memory = createFairPool({ name: 'memory', capacity: 100 * KIB });
     const pools = { ...createRoomPools(memory, 200 * KIB), waitMs: 50 };
     await using wire = await startWire({ admission, pools });

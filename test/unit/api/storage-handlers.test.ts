@@ -12,12 +12,14 @@ test('held results are shown again when the call fails, although its error is re
   const owner = { account: { accountId: 'a' } };
   const handlers = storageHandlers({
     authenticator: { authenticate: async () => owner } as never,
+    tokenWatch: {} as never,
     storage: {
       select: async () => ({ rids: [RID], bytes: 1, deferred: [] }),
       release: async () => void done.push('released'),
       remove: async () => void done.push('removed'),
       getMany: async () => [],
     } as never,
+    markdownPages: {} as never,
     resultStreams: {} as never,
     quotas: { takeRequest: () => undefined },
     slots: {} as never,

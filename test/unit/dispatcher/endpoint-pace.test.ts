@@ -117,7 +117,7 @@ test('a failure halves the limit once for all that were in flight together', () 
   expect(pace.state).toBe('steady');
 });
 
-test('an endpoint that is away gets one post at a time, at growing distances, and all of it again once it answers', () => {
+test('an endpoint that does not answer gets one post at a time, at growing distances, and all of it again once it answers', () => {
   const pace = createEndpointPace({ ackTimeoutMs: ACK_MS });
   let now = 0;
   const gaps: number[] = [];

@@ -18,7 +18,7 @@ function jobOf(host: string): DueJob {
   };
 }
 
-/** Lanes with so many jobs of each host, at time 0. */
+/** Lanes with the given number of jobs of each host, at time 0. */
 function lanesOf(hosts: Readonly<Record<string, number>>): HostLanes {
   const lanes = createHostLanes();
   for (const [host, count] of Object.entries(hosts)) {
@@ -108,8 +108,14 @@ describe('the pace of a crawler', () => {
     lanes.ended(first?.rid ?? '', { robotsDelayMs: 20 * SECOND }, 6 * SECOND);
     expect(lanes.nextAt(7 * SECOND)).toBe(26 * SECOND);
     expect(start(lanes, 25 * SECOND)).toBeUndefined();
-    expect(start(lanes, 26 * SECOND)?.host).toBe('a');
-    expect(lanes.nextAt(27 * SECOND)).toBe(46 * SECOND);
+    const second = start(lanes, 26 * SECOND);
+    expect(second?.host).toBe('a');
+    // Its request waits for a connection, and the delay counts from the moment it is sent.
+    expect(lanes.nextAt(27 * SECOND)).toBeUndefined();
+    expect(start(lanes, 99 * SECOND)).toBeUndefined();
+    lanes.sent(second?.rid ?? '', 100 * SECOND);
+    expect(lanes.nextAt(101 * SECOND)).toBe(120 * SECOND);
+    expect(start(lanes, 120 * SECOND)?.host).toBe('a');
   });
 });
 
@@ -136,7 +142,7 @@ describe('a host that is not reached', () => {
       expect(start(lanes, now)).toBeUndefined();
       lanes.ended(tried?.rid ?? '', away, now);
     }
-    expect(lanes.awaySince('http://dead/other')).toEqual(new Date(SECOND));
+    expect(lanes.awaySince('dead')).toEqual(new Date(SECOND));
     expect(lanes.wanted(now, 4)).toEqual({ closed: ['dead'], full: [] });
     now += 40 * SECOND;
     const answered = start(lanes, now);

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { createHostGate } from '../../../src/dispatcher/host-gate.ts';
 import { createHostHealth } from '../../../src/dispatcher/host-health.ts';
 import { createLane, heldMs, type Lane, startAt } from '../../../src/dispatcher/host-lane.ts';
 import { createLaneOrder } from '../../../src/dispatcher/lane-order.ts';
@@ -16,12 +17,13 @@ test('the order agrees with a search of all lanes, whatever changes', () => {
   const random = seededNoise('the order of lanes');
   const order = createLaneOrder();
   const lanes = Array.from({ length: 30 }, (_, n) =>
-    createLane(
-      `${n}.example`,
-      PACE,
-      0,
-      createHostHealth(() => 1e9),
-    ),
+    createLane(`${n}.example`, {
+      pace: PACE,
+      usedMs: 0,
+      health: createHostHealth(() => 1e9),
+      gate: createHostGate(),
+      onGate: () => undefined,
+    }),
   );
   let now = 0;
   let rids = 0;
@@ -38,7 +40,7 @@ test('the order agrees with a search of all lanes, whatever changes', () => {
         break;
       case 2:
         lane.running.set(String((rids += 1)), now);
-        lane.nextStartMs = now + random.int(200);
+        lane.gate.nextStartMs = now + random.int(200);
         break;
       default:
         lane.running.delete(running ?? '');

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createHostLanes, type HostLanes } from '../../../src/dispatcher/host-lanes.ts';
 import { createJobBoard, type JobBoard } from '../../../src/dispatcher/job-board.ts';
 import { createReadAhead, type ReadAhead } from '../../../src/dispatcher/read-ahead.ts';
@@ -87,4 +87,53 @@ test('a crawler whose slots take few jobs reads few ahead again', () => {
   expect(reading.board.ahead).toBeGreaterThan(300);
   takeTurns(reading, 20_000, () => 1);
   expect(reading.board.ahead).toBeLessThanOrEqual(SLOTS);
+});
+
+describe('hosts that have had more than their part, while others are still to be read', () => {
+  /** Reads a job of each of `hosts`, numbered from `from` on; the queue has others. */
+  function read({ ahead }: Reading, from: number, hosts: number): void {
+    const jobs = dueJobs(hosts).map((job, n) => ({ ...job, host: `h${from + n}.example` }));
+    ahead.endLook({ jobs, hasMore: true, nextDueAt: undefined });
+  }
+
+  /** Gives each host that has a job here five seconds of a slot. */
+  function crawlAll({ ahead, board, lanes }: Reading): void {
+    const later = NOW.getTime() + 5_000;
+    for (let job = ahead.first(NOW); job !== undefined; job = ahead.first(NOW)) {
+      board.start({ rid: job.rid, attempt: 1, startedAt: NOW }, new AbortController());
+      lanes.started(job, NOW.getTime());
+      ahead.started(job);
+      lanes.ended(job.rid, { answer: { kind: 'answered' } }, later);
+      board.drop(job.rid);
+    }
+  }
+
+  function lookUntil(reading: Reading, isDone: () => boolean): void {
+    for (let n = 0; n < 1_000 && !isDone(); n += 1) {
+      reading.ahead.expect();
+      if (reading.ahead.beginLook(crawler, SLOTS) === undefined) return;
+      read(reading, 0, 40);
+    }
+  }
+
+  test('do not keep the next look from reading as many jobs as there are slots', () => {
+    const reading = start();
+    reading.ahead.beginLook(crawler, SLOTS);
+    read(reading, 0, 40);
+    crawlAll(reading);
+    reading.ahead.beginLook(crawler, SLOTS);
+    read(reading, 0, 40);
+    expect(reading.ahead.first(NOW)).toBeUndefined();
+    expect(reading.ahead.beginLook(crawler, SLOTS)?.limit).toBeGreaterThanOrEqual(SLOTS);
+  });
+
+  test('wait no longer once there is no room for more jobs', () => {
+    const reading = start();
+    reading.ahead.beginLook(crawler, SLOTS);
+    read(reading, 0, 40);
+    crawlAll(reading);
+    lookUntil(reading, () => reading.ahead.first(NOW) !== undefined);
+    expect(reading.board.ahead).toBeGreaterThan(4_000);
+    expect(reading.ahead.first(NOW)).toBeDefined();
+  });
 });

@@ -11,9 +11,8 @@ const ROOT = join(import.meta.dirname, '..', '..', '..');
 const DEPLOY = join(ROOT, 'deploy');
 const read = (...path: string[]): string => readFileSync(join(DEPLOY, ...path), 'utf8');
 
-const { scripts, version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
   scripts: { start: string };
-  version: string;
 };
 const flags = scripts.start.split(' ').filter((word) => word.startsWith('--'));
 
@@ -106,53 +105,4 @@ test.skipIf(!hasCompose)('compose accepts its file', () => {
     },
   );
   expect(status, stderr).toBe(0);
-});
-
-interface Manifest {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: { readonly name: string };
-  // oxlint-disable-next-line typescript/no-explicit-any -- each kind has a shape of its own
-  readonly spec: any;
-}
-
-const manifests = parseAllDocuments(read('kubernetes', 'queued-crawler.yaml')).map(
-  (document) => document.toJS() as Manifest,
-);
-
-test.each(manifests.map((each) => [each.kind, each.metadata.name, each] as const))(
-  'Kubernetes %s %s is valid by its schema',
-  async (kind, _name, manifest) => {
-    const path = `kubernetes-models/${manifest.apiVersion}`;
-    const models = (await import(/* @vite-ignore */ path)) as Record<
-      string,
-      new (
-        manifest: unknown,
-      ) => { validate(): void }
-    >;
-    const Model = models[kind];
-    if (Model === undefined) throw new Error(`there is no ${manifest.apiVersion} ${kind}`);
-    new Model(manifest).validate();
-    const { spec } = manifest;
-    expect(() => new Model({ ...manifest, spec: 'wrong' }).validate()).toThrow();
-    if (kind !== 'Deployment') return;
-    const [container] = spec.template.spec.containers;
-    expect(spec.template.metadata.labels).toEqual(spec.selector.matchLabels);
-    expect(container.image).toBe(`queued-crawler:${version}`);
-    expect(container.securityContext.readOnlyRootFilesystem).toBe(true);
-    // Crawls under way have SHUTDOWN_SECONDS to end.
-    const grace: number = spec.template.spec.terminationGracePeriodSeconds;
-    expect(grace).toBeGreaterThan(Number(settings.shutdownSeconds.fallback) + 5);
-  },
-);
-
-test('disruption budgets and the autoscaler mean deployments that there are', () => {
-  const deployments = manifests.filter(({ kind }) => kind === 'Deployment');
-  const labels = deployments.map(({ spec }) => spec.selector.matchLabels as unknown);
-  const names = deployments.map(({ metadata }) => metadata.name);
-  for (const { kind, spec } of manifests) {
-    if (kind === 'PodDisruptionBudget') expect(labels).toContainEqual(spec.selector.matchLabels);
-    if (kind === 'Service') expect(labels).toContainEqual(spec.selector);
-    if (kind === 'HorizontalPodAutoscaler') expect(names).toContain(spec.scaleTargetRef.name);
-  }
 });

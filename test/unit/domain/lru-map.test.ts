@@ -34,7 +34,7 @@ test('pinned entries stay, beyond the limit if need be, and go once they are not
   const a = { name: 'a', pinned: true };
   const b = { name: 'b', pinned: true };
   for (const each of [a, b, { name: 'c', pinned: false }]) map.set(each.name, each);
-  // The newest entry is not its own victim: whoever set it is about to use it.
+  // The newest entry is not its own victim: its caller is about to use it.
   expect([keys(map), evicted]).toEqual([['a', 'b', 'c'], []]);
   a.pinned = false;
   map.set('d', { name: 'd', pinned: false });

@@ -7,7 +7,7 @@ import { hasEnded, osProcessName } from '../../../src/domain/os-process.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const hasPython = spawnSync('python3', ['--version']).status === 0;
-/** Its first thread ends, another goes on. */
+/** Its first thread ends, another continues. */
 const HALF_ENDED = `
 import ctypes, threading, time
 threading.Thread(target=time.sleep, args=(60,)).start()

@@ -56,7 +56,7 @@ describe('the cookies of a session', () => {
 });
 
 describe('the changes of a crawl', () => {
-  test('are none when all stayed, or when cookies were only extended by a little', () => {
+  test('are empty when all stayed, or when cookies were only extended by a little', () => {
     const lasting = cookie('a', { expires: 5_000 });
     expect(cookieChanges([lasting, cookie('b')], [lasting, cookie('b')])).toBeUndefined();
     expect(cookieChanges([lasting], [{ ...lasting, expires: 5_030 }])).toBeUndefined();

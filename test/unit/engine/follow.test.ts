@@ -60,7 +60,7 @@ describe('a redirect', () => {
     expect(result).toMatchObject({ failure: 'redirect_loop', redirected: true });
   });
 
-  test('to the same address with a new cookie is none', async () => {
+  test('to the same address with a new cookie is not a loop', async () => {
     const { sent, result } = await followAt((request) =>
       header(request, 'cookie') === undefined
         ? { status: 302, location: '/', cookie: 'passed=1' }

@@ -35,12 +35,12 @@ describe('formulas are TeX', () => {
       'so\n\n$$\na^2\n$$',
     ],
     [
-      'MathML beside what KaTeX draws',
+      'MathML next to what KaTeX draws',
       `<p>so <span class="katex-mathml"><math>${tex}</math></span><span class="katex-html">a2</span></p>`,
       'so $a^2$',
     ],
     [
-      'MathML that MediaWiki hides beside its picture',
+      'MathML that MediaWiki hides next to its picture',
       `<p>so <span style="display: none"><math>${tex}</math></span></p>`,
       'so $a^2$',
     ],

@@ -5,7 +5,7 @@ import { markdown } from '../../../src/engine/extract/markdown/markdown.ts';
 import { parseDocument } from '../../../src/engine/extract/parse-document.ts';
 import { scraperFor, scrapers } from '../../../src/engine/extract/scrapers/scrapers.ts';
 
-// Each page has what is expected of it beside it: `.md`, `.main.md` (its main content) and `.json`
+// Each page has what is expected of it next to it: `.md`, `.main.md` (its main content) and `.json`
 // (autoparse). `-u` writes them anew; read the difference before it is committed.
 
 const folder = join(import.meta.dirname, '..', '..', 'fixtures', 'pages');

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import {
   FAILURES,
   isBilled,
+  mostRetries,
   parseSuccessCodes,
   type TargetAnswer,
   verdictOnAnswer,
@@ -101,6 +102,11 @@ describe('the verdict on a failure', () => {
     expect(Object.keys(FAILURES)).toHaveLength(32);
   });
 });
+
+test.each(['protocol_error', 'decoding_failed', 'empty_body'])(
+  '%s is retried ten times, because its answer may never change',
+  (reason) => expect(mostRetries(reason)).toBe(10),
+);
 
 test('billed are cb_status 200 with these original statuses only', () => {
   const billed = Array.from({ length: 600 }, (_, status) => status).filter((status) =>

@@ -92,7 +92,7 @@ test('a large claim is not starved by small ones of others', async () => {
   expect(shared.used).toBe(4);
 });
 
-test('an aborted claim leaves the queue, and those behind it go on', async () => {
+test('an aborted claim leaves the queue, and those behind it continue', async () => {
   const shared = pool({ capacity: 2 });
   const { order, grants, claim } = recorder(shared);
   void claim('a1', 'a', 1);

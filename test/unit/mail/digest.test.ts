@@ -29,3 +29,15 @@ test('however many there are, the mail stays short', () => {
   expect(text).toContain('- and 9000 more');
   expect(text.length).toBeLessThan(100_000);
 });
+
+test('what happens to one crawler several times is listed once, and its newest notice quoted', () => {
+  const times = ['10:00', '10:02', '10:04'].map((at) => ({
+    subject: 'Crawler a is paused',
+    text: `It was paused at ${at}.\n`,
+  }));
+  const { subject, text } = toDigest('shop', [...times, noticeOf(1)]);
+  expect(subject).toContain('4 notices');
+  expect(text).toContain('- Crawler a is paused (3 times)\n');
+  expect(text.match(/It was paused at/g)).toHaveLength(1);
+  expect(text).toContain('10:04');
+});

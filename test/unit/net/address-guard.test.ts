@@ -139,7 +139,7 @@ describe('what the operator allows', () => {
   });
 });
 
-describe('entries that are none', () => {
+describe('invalid entries', () => {
   test.each([
     ['localhost', 'a name needs its port'],
     ['10.0.0.0/33', 'too long a prefix'],
@@ -224,7 +224,7 @@ describe('what the operator denies', () => {
   });
 
   test.each([['http://x/'], ['*.test'], ['10.0.0.1/8'], ['a b'], ['x:0'], ['::1:80']])(
-    '%s is none',
+    '%s is invalid',
     (entry) => {
       expect(() => parseNetworkDeny(`8.8.8.8,${entry}`)).toThrow(`"${entry}"`);
     },

@@ -1,7 +1,8 @@
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { type BodySinkDeps, createBodySink } from '../../../src/net/body-sink.ts';
 import type { Room } from '../../../src/net/http-client.ts';
+import { createNoise } from '../../support/noise.ts';
 
 const TEXT = Buffer.from('a line of text\n'.repeat(5_000));
 
@@ -70,7 +71,7 @@ test.each([
   ['the length that the response announces', [['content-length', '50000']], 50_000],
   ['the limit when it announces more', [['content-length', '5000000']], 1_000_000],
   ['the limit when it announces nothing', [], 1_000_000],
-  ['the limit when it is encoded', [['content-encoding', 'gzip']], 1_000_000],
+  ['the limit when it is encoded in two ways', [['content-encoding', 'gzip, gzip']], 1_000_000],
 ] as const)('memory beyond the first room is asked for once, for %s', async (_, headers, asked) => {
   const granted = Promise.withResolvers<void>();
   const grown: number[] = [];
@@ -89,7 +90,7 @@ test.each([
   const { sink, source, calls, ended } = open({ room });
   sink.start(headers, source);
   const isEncoded = headers.some(([name]) => name === 'content-encoding');
-  const body = isEncoded ? gzipSync(TEXT) : TEXT.subarray(0, 50_000);
+  const body = isEncoded ? gzipSync(gzipSync(TEXT)) : TEXT.subarray(0, 50_000);
   sink.write(body.subarray(0, body.length - 10));
   await expect.poll(() => sink.isWaitingForRoom).toBe(true);
   expect([calls, grown]).toEqual([['pause'], [asked]]);
@@ -99,4 +100,67 @@ test.each([
   sink.end();
   await ended;
   expect([sink.isWaitingForRoom, grown]).toEqual([false, [asked]]);
+});
+
+/** A room that has 10,000 bytes and grants what is asked for at once. */
+function grantingRoom() {
+  const calls: (number | 'reset')[] = [];
+  const room = {
+    bytes: 10_000,
+    async grow(bytes: number) {
+      calls.push(bytes);
+      room.bytes = bytes;
+    },
+    reset() {
+      calls.push('reset');
+      room.bytes = 10_000;
+    },
+  };
+  return { room, calls };
+}
+
+/** Sends a body in pieces and waits for its end. */
+async function receive(coding: string, body: Uint8Array, deps: Partial<BodySinkDeps> = {}) {
+  const { sink, source, ended } = open(deps);
+  sink.start([['content-encoding', coding]], source);
+  for (let at = 0; at < body.length; at += 7_000) sink.write(body.subarray(at, at + 7_000));
+  sink.end();
+  await ended;
+  return sink;
+}
+
+test.each([
+  ['gzip', gzipSync],
+  ['br', brotliCompressSync],
+  ['zstd', zstdCompressSync],
+] as const)('a short body in %s is decoded at once and kept as it came', async (coding, code) => {
+  const { room, calls } = grantingRoom();
+  const packed = code(TEXT);
+  const sink = await receive(coding, packed, { room });
+  expect(Buffer.from(sink.take()).equals(TEXT)).toBe(true);
+  expect(sink.coded?.coding).toBe(coding);
+  expect(Buffer.from(sink.coded?.bytes ?? '').equals(packed)).toBe(true);
+  expect(calls).toEqual([512 * 1_024]);
+});
+
+test('a short body that becomes long is decoded as it comes, with memory for all of it', async () => {
+  const { room, calls } = grantingRoom();
+  const long = Buffer.alloc(900_000, 'a line of text\n');
+  const sink = await receive('gzip', gzipSync(long), { room });
+  expect(Buffer.from(sink.take()).equals(long)).toBe(true);
+  expect(sink.coded).toBeUndefined();
+  expect(calls).toEqual([524_288, 'reset', 1_000_000]);
+});
+
+test('a long body is decoded as it comes', async () => {
+  const noise = createNoise(3);
+  const long = Buffer.from(Uint8Array.from({ length: 200_000 }, () => noise.int(256)));
+  const sink = await receive('gzip', gzipSync(long));
+  expect(Buffer.from(sink.take()).equals(long)).toBe(true);
+  expect(sink.coded).toBeUndefined();
+});
+
+test('a body that is longer coded than decoded is not kept as it came', async () => {
+  const short = Buffer.from('<p>');
+  expect((await receive('gzip', gzipSync(short))).coded).toBeUndefined();
 });

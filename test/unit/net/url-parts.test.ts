@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { bareHostname, basicAuthorization, effectivePort } from '../../../src/net/url-parts.ts';
+import {
+  bareHostname,
+  basicAuthorization,
+  effectivePort,
+  pathAndQuery,
+} from '../../../src/net/url-parts.ts';
 
 test.each([
   ['http://example.com/', 'example.com', 80],
@@ -27,4 +32,15 @@ test.each([
 
 test('a URL without credentials asks for no authorization', () => {
   expect(basicAuthorization(new URL('http://host/'))).toBeUndefined();
+});
+
+test.each([
+  ['http://h/echo', '/echo'],
+  ['http://h/echo?', '/echo?'],
+  ['http://h/echo?#a?', '/echo?'],
+  ['http://h/echo#a?', '/echo'],
+  ['http://h?', '/?'],
+  ['http://h/echo?a=1#b', '/echo?a=1'],
+])('%s is requested as %s', (text, target) => {
+  expect(pathAndQuery(new URL(text))).toBe(target);
 });

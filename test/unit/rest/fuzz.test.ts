@@ -81,6 +81,8 @@ test('what the writer writes, the binder reads back', async () => {
         max_per_host: fc.nat(1e6),
         delay_ms: fc.nat(),
         robots_txt: fc.boolean(),
+        hosts: fc.array(fc.record({ pattern: fc.string(), paused: fc.boolean() })),
+        group: fc.string(),
       }),
     },
     { requiredKeys: [] },

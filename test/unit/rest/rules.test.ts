@@ -108,7 +108,7 @@ const get = (value: string, more: object = {}): Rule => ({
 test.each<[string, Shape]>([
   ['plain', { rules: [get('/a/{name}')] }],
   ['nested', { rules: [get('/a/{inner.name}', { body: 'inner', responseBody: 'list' })] }],
-  ['literal beside a variable', { rules: [get('/a/{name}'), get('/a/b')] }],
+  ['literal and a variable', { rules: [get('/a/{name}'), get('/a/b')] }],
   [
     'custom verb',
     { rules: [{ pattern: { case: 'custom', value: { kind: 'FIND', path: '/a' } } }] },

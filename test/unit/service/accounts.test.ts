@@ -78,7 +78,7 @@ test('an update changes what it names, and new limits hold at once', async () =>
   await crawlers.create(await owner(), 'second', { settings: {} });
 });
 
-test('crawls of an account whose storage is full go on as soon as its quota is raised', async () => {
+test('crawls of an account whose storage is full continue as soon as its quota is raised', async () => {
   const { accounts, quotas, clock, name } = setUp();
   const { account } = await accounts.create(name, '', {}, { storageBytes: 1 });
   const { accountId } = account;

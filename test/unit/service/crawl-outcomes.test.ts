@@ -18,7 +18,7 @@ const job = (retry: number): QueuedJob =>
     firstTriedAt: new Date(),
   }) as unknown as QueuedJob;
 
-/** What becomes of a job whose crawl fails for that reason after so many retries. */
+/** What becomes of a job whose crawl fails for that reason after the given number of retries. */
 async function outcomeOf(reason: FailureReason, retry: number): Promise<string> {
   const result = {
     failure: { reason, transient: FAILURES[reason].transient },

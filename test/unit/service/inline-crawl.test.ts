@@ -54,6 +54,7 @@ async function startInlineCrawls(
     offer: { proxyNames: new Set(), allowsSnippets: false },
     defaults: {},
     retentionDays: 1,
+    maxBodyBytes: 10_000,
     concurrency: 2,
   });
   return {
@@ -107,6 +108,32 @@ test('each token has its own limit of crawls in flight, and ended crawls make ro
   for (const gate of gates) gate.resolve(PAGE);
   await Promise.all([running[1], other, next]);
   expect(app.inUse()).toBe(0);
+});
+
+test('what crawls in flight may store counts in the quota before they start', async () => {
+  const gates: PromiseWithResolvers<Page>[] = [];
+  const open = () => {
+    const gate = Promise.withResolvers<Page>();
+    gates.push(gate);
+    return gate.promise;
+  };
+  await using app = await startInlineCrawls(open, { storageBytes: 10_000 });
+  const { normal } = await app.account();
+  const crawl = (store = true) => app.inlineCrawls.crawl(normal, INPUT, store, never);
+  const first = crawl();
+  await expect.poll(() => gates.length).toBe(1);
+  await expect(crawl()).rejects.toMatchObject({
+    kind: 'exhausted',
+    reason: 'storage_bytes_quota_exceeded',
+  });
+  const unkept = crawl(false);
+  await expect.poll(() => gates.length).toBe(2);
+  for (const gate of gates) gate.resolve(PAGE);
+  await Promise.all([first, unkept]);
+  const next = crawl();
+  await expect.poll(() => gates.length).toBe(3);
+  gates[2]?.resolve(PAGE);
+  expect((await next).rid).toBeDefined();
 });
 
 test('a crawl whose thread another one ended is tried once more', async () => {

@@ -75,7 +75,7 @@ test('a notice that is withdrawn is not mailed', async () => {
   expect(app.mails).toEqual([]);
 });
 
-test('an account gets one mail in five minutes, which lists all that happened meanwhile', async () => {
+test('an account gets one mail in five minutes, which lists all that happened in that time', async () => {
   await using app = await startNotices();
   const [account, other] = [await app.account(), await app.account()];
   await app.pause(account, 'first');
@@ -93,7 +93,7 @@ test('an account gets one mail in five minutes, which lists all that happened me
   expect(digest?.text).toContain('more than 1,000 URLs');
 });
 
-test('while the mail server is away nothing more is tried, and waits grow', async () => {
+test('while the mail server is down nothing more is tried, and waits grow', async () => {
   await using app = await startNotices();
   app.server.answer = 'unreachable';
   await app.pause(await app.account(), 'one');

@@ -90,10 +90,10 @@ test('however many watch however many accounts, each reading is one call of the 
       expect(calls.length).toBeGreaterThan(before + 3);
     });
     expect(new Set(calls)).toEqual(new Set(['listings.crawlers']));
-    // Who watches another account heard of nothing.
+    // The watcher of another account was not notified.
     expect(streams[1]?.values).toHaveLength(1);
   }
-  // Nobody watches, nothing is read; another process's watcher is waited for meanwhile.
+  // Nobody watches, nothing is read; the test waits for another process's watcher.
   const { length } = calls;
   const [{ normal } = await account()] = owners;
   const others = watchesOf(opened.store, 20, 50);
@@ -156,7 +156,7 @@ test('a thousand crawlers are sorted and filtered with one call of the store', a
   expect(calls).toEqual(['listings.crawlers']);
 });
 
-test('streams outlive a database that is away for a moment, and end with its error if it stays away', async () => {
+test('streams outlive a database that is down for a moment, and end with its error if it stays down', async () => {
   await using opened = await openEmbeddedStore();
   const { account, crawlers } = createUseCases(opened.store);
   const { normal } = await account();

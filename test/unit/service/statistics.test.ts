@@ -11,7 +11,7 @@ async function startStatistics() {
   const { store, clock } = useCases;
   const owner = (await useCases.account()).normal;
 
-  /** Crawls so many URLs of a crawler with these statuses. */
+  /** Crawls the given number of URLs of a crawler with these statuses. */
   async function crawl(name: string, statuses: readonly number[]): Promise<void> {
     for (const n of statuses.keys()) {
       await useCases.pushing.push(owner, name, { url: `https://example.com/${n}`, parameters: {} });
@@ -37,6 +37,7 @@ async function startStatistics() {
           originalStatus: cbStatus,
           contentType: 'text/html',
           body: new Uint8Array(1),
+          coding: 'gzip',
           details: {},
         },
       };

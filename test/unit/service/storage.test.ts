@@ -15,7 +15,7 @@ async function startStorage() {
   return {
     owner,
     storage: createStorage({ results: store.results, clock }),
-    /** Stores a page of so many bytes, a second after the one before. */
+    /** Stores a page of the given size in bytes, a second after the one before. */
     async put(pushedUrl: string, bytes = 1): Promise<string> {
       clock.advance(1_000);
       const now = clock.now();
@@ -30,6 +30,7 @@ async function startStorage() {
           originalStatus: 200,
           contentType: 'text/html',
           body: new Uint8Array(bytes),
+          coding: 'gzip',
           details: {},
         },
         now,

@@ -28,6 +28,7 @@ function countingStore() {
     notices: nothing,
     listings: nothing,
     processes: nothing,
+    hosts: nothing,
     cookieSessions: nothing,
     async ping() {
       done.push('ping');
@@ -58,7 +59,7 @@ test('tells of every call by name, with its time and how it ended, and changes n
   expect(calls.every(({ seconds }) => seconds >= 0 && seconds < 1)).toBe(true);
 });
 
-test('fails as planned: before it is done, after it, once it is let go, or while the database is away', async () => {
+test('fails as planned: before it is done, after it, once it is let go, or while the database is unavailable', async () => {
   const { store: inner, done } = countingStore();
   const { store, faults } = createFaultyStore(inner);
   faults.refuse('accounts.queued');

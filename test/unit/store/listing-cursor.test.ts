@@ -34,7 +34,8 @@ test.each([
   [6, 20, (): boolean => true, 20, 4],
   // A page that is full at the very end is followed by an empty one.
   [5, 20, (): boolean => true, 20, 5],
-  // Nothing is wanted: each call looks through as much as it may, and goes on behind it.
+  // Nothing is wanted: each call looks through as much as it may, and the next one continues behind
+  // it.
   [5, 6, (): boolean => false, 0, 4],
   // One in seven is wanted: short pages, none is lost.
   [2, 5, ({ n }: Row): boolean => n % 7 === 0, 3, 5],

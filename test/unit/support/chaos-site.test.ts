@@ -15,7 +15,7 @@ async function openClient(url: string) {
   };
 }
 
-test('a crawl that was broken off before the next one began is not counted beside it', async () => {
+test('a crawl that was aborted before the next one began is not counted together with it', async () => {
   await using site = await openChaosSite();
   const seen = site.seen('shop');
   const clients = await Promise.all(

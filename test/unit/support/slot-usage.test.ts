@@ -21,7 +21,7 @@ test('unused slots are put down to who holds them, and to each of them once', ()
   expect(causes(1, [{ ...given, pid: DEAD }], 60)).toEqual({ 'ended process': 50, idle: 10 });
   expect(causes(DEAD, [given], 60)).toEqual({ 'ended process': 50, idle: 10 });
   expect(causes(DEAD, [{ ...given, pid: DEAD }], 100)).toEqual({ 'ended process': 100 });
-  // Slots in use are nobody's fault, whoever holds others.
+  // Slots in use are nobody's fault, whichever process holds the others.
   expect(causes(1, [{ ...given, pid: DEAD }], 20)).toEqual({ 'ended process': 20 });
   expect(causes(undefined, [given], 70)).toEqual({ 'no lead': 50, idle: 20 });
   expect(causes(1, [{ ...given, slots: 20 }], 40)).toEqual({ 'being given back': 30, idle: 10 });

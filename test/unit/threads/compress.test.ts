@@ -1,4 +1,4 @@
-import { gunzipSync } from 'node:zlib';
+import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import type { Content } from '../../../src/domain/result-fields.ts';
 import { type BodyTask, createBodyQueue } from '../../../src/threads/body-queue.ts';
@@ -12,35 +12,48 @@ const incompressible = (length: number): Uint8Array<ArrayBuffer> =>
   Uint8Array.from({ length }, () => noise.int(256));
 const contentOf = (body: Uint8Array): Content => ({ contentType: 'text/html', body });
 
-test.each([
+const DECODERS = { gzip: gunzipSync, zstd: zstdDecompressSync };
+const CODINGS = ['gzip', 'zstd'] as const;
+
+const SMALL: readonly (readonly [string, Uint8Array])[] = [
   ['nothing', new Uint8Array(0)],
   ['one byte', Uint8Array.of(7)],
   ['a short text', Buffer.from('<p>text</p>'.repeat(900))],
   ['a part of a longer buffer', Buffer.from('<p>text</p>'.repeat(900)).subarray(11, 5_000)],
   ['64 KiB that do not compress', incompressible(65_536)],
-])('what is compressed is %s again, in memory of its own', (_, body) => {
-  // One compressor takes all small bodies; what it had before must not show.
-  compressSmall(incompressible(3_000));
-  const packed = compressSmall(body);
-  expect(Buffer.compare(gunzipSync(packed), body)).toBe(0);
-  expect(packed.buffer.byteLength).toBe(packed.byteLength);
-});
+];
 
-test('large bodies, and parts of larger memory, may come at once', async () => {
-  const memory = incompressible(400_000);
-  const bodies = [memory.subarray(10, 200_000), memory.subarray(100_000), incompressible(70_000)];
-  const copies = bodies.map((body) => Buffer.from(body));
-  const all = await Promise.all(bodies.map((body) => largeBodies.pack(contentOf(body), claimant)));
-  const again = all.map(({ body, packed }) => [Buffer.from(body), gunzipSync(packed)]);
-  expect(copies.map((copy, n) => again[n]?.map((each) => each.equals(copy)))).toEqual(
-    copies.map(() => [true, true]),
-  );
-});
+test.each(CODINGS.flatMap((coding) => SMALL.map(([what, body]) => ({ what, coding, body }))))(
+  'what is compressed with $coding is $what again, in memory of its own',
+  ({ coding, body }) => {
+    // One compressor takes all small bodies; what it had before must not show.
+    compressSmall(incompressible(3_000), coding);
+    const packed = compressSmall(body, coding);
+    expect(Buffer.compare(DECODERS[coding](packed), body)).toBe(0);
+    expect(packed.buffer.byteLength).toBe(packed.byteLength);
+  },
+);
+
+test.each(CODINGS)(
+  'large bodies, and parts of larger memory, may come at once (%s)',
+  async (coding) => {
+    const memory = incompressible(400_000);
+    const bodies = [memory.subarray(10, 200_000), memory.subarray(100_000), incompressible(70_000)];
+    const copies = bodies.map((body) => Buffer.from(body));
+    const all = await Promise.all(
+      bodies.map((body) => largeBodies.pack(contentOf(body), coding, claimant)),
+    );
+    const again = all.map(({ body, packed }) => [Buffer.from(body), DECODERS[coding](packed)]);
+    expect(copies.map((copy, n) => again[n]?.map((each) => each.equals(copy)))).toEqual(
+      copies.map(() => [true, true]),
+    );
+  },
+);
 
 const toPack = (id: number, accountId: string, body: Uint8Array): BodyTask => ({
   id,
   claimant: { accountId },
-  work: { kind: 'pack', content: contentOf(body) },
+  work: { kind: 'pack', content: contentOf(body), coding: 'gzip' },
 });
 
 /** Takes steps until nothing is left. */

@@ -15,7 +15,7 @@ function startBoth() {
   return { stop, ready: watchService(state) };
 }
 
-/** The clock goes on, but no timer runs: the process is stopped. */
+/** The clock advances, but no timer runs: the process is stopped. */
 function sleep(ms: number): void {
   vi.setSystemTime(Date.now() + ms);
   const before = performance.now;
@@ -24,7 +24,7 @@ function sleep(ms: number): void {
   vi.spyOn(performance, 'now').mockImplementation(() => at + (before.call(performance) - from));
 }
 
-test('beside a service that is awake requests go out at once', async () => {
+test('while the service is awake requests go out at once', async () => {
   const { ready } = startBoth();
   expect(ready(undefined)).toBeUndefined();
   await vi.advanceTimersByTimeAsync(5_000);

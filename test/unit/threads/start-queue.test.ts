@@ -104,7 +104,7 @@ test('an account whose answers make the iterations of a shared thread long has f
     counts.push(inFlight().length);
   }
   expect(counts).toEqual([500, 250, 125, 62, 31, 15, 7, 4, 4]);
-  // Others start at once beside it.
+  // Others start at once, in parallel.
   add(queue, 'other', 5_000, 3);
   rests.shift()?.();
   expect(inFlight()).toHaveLength(7);

@@ -138,8 +138,8 @@ function KnownCrawler(props: {
       {crawler.pauseReason !== undefined && (
         <Notice kind="bad" title="Paused, as its callback URL fails">
           <p>
-            The last probe found: {crawler.pauseReason}. It goes on by itself when the URL answers
-            again; nothing is lost meanwhile.
+            The last probe found: {crawler.pauseReason}. It continues by itself when the URL answers
+            again; nothing is lost until then.
           </p>
         </Notice>
       )}

@@ -15,7 +15,7 @@ export interface PushedUrl {
   readonly error: string;
 }
 
-/** How a push goes on. */
+/** The progress of a push. */
 export interface PushProgress {
   readonly total: number;
   readonly done: readonly PushedUrl[];

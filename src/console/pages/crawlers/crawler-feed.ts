@@ -23,7 +23,7 @@ export function crawlersSource(): FeedSource<readonly Crawler[]> {
   };
 }
 
-/** The type of the token that a crawler is addressed with; undefined when there is none. */
+/** The type of the token that a crawler is addressed with; undefined without a token. */
 export async function typeOfCrawler(name: string): Promise<TokenType | undefined> {
   const known = knownCrawlers.peek().find((each) => each.name === name);
   if (known !== undefined) return known.tokenType;

@@ -14,6 +14,8 @@ export interface CrawlerDraft {
   readonly maxPerHost: string;
   readonly delayMs: string;
   readonly robotsTxt: boolean;
+  readonly groupByDomain: boolean;
+  readonly group: string;
   /** Exceptions for some hosts, which the form keeps as they are. */
   readonly hosts: Politeness['hosts'];
 }
@@ -30,6 +32,8 @@ export const emptyDraft: CrawlerDraft = {
   maxPerHost: '',
   delayMs: '',
   robotsTxt: false,
+  group: '',
+  groupByDomain: false,
   hosts: [],
 };
 
@@ -47,6 +51,8 @@ export function draftOf(crawler: Crawler): CrawlerDraft {
     maxPerHost: String(politeness?.maxPerHost ?? 0),
     delayMs: String(politeness?.delayMs ?? 0),
     robotsTxt: politeness?.robotsTxt ?? false,
+    group: politeness?.group ?? '',
+    groupByDomain: crawler.groupByDomain,
     hosts: politeness?.hosts ?? [],
   };
 }
@@ -58,6 +64,7 @@ export function settingsOf(draft: CrawlerDraft, isWebhook: boolean) {
     maxPerHost: whole(draft.maxPerHost) ?? 0,
     delayMs: whole(draft.delayMs) ?? 0,
     robotsTxt: draft.robotsTxt,
+    group: draft.group,
     ...(draft.hosts.length === 0 ? {} : { hosts: draft.hosts }),
   };
   const isPolite = draft.robotsTxt || [draft.maxPerHost, draft.delayMs].some((text) => text !== '');
@@ -70,6 +77,7 @@ export function settingsOf(draft: CrawlerDraft, isWebhook: boolean) {
     unique: draft.unique,
     uniqueFor: whole(draft.uniqueFor),
     politeness: isPolite ? politeness : undefined,
+    groupByDomain: draft.groupByDomain,
   });
 }
 
@@ -121,7 +129,7 @@ const NUMBERS = {
     0,
     1_000,
     '0',
-    '0 is no limit beside the concurrency.',
+    '0 is no limit other than the concurrency.',
   ],
   delayMs: [
     'Delay, milliseconds',
@@ -133,7 +141,7 @@ const NUMBERS = {
   ],
 } as const;
 
-/** The fields for those settings, with help beside each. */
+/** The fields for those settings, with help next to each. */
 export function SettingFields(props: {
   readonly draft: CrawlerDraft;
   readonly isWebhook: boolean;
@@ -141,7 +149,9 @@ export function SettingFields(props: {
   readonly onChange: (draft: CrawlerDraft) => void;
 }) {
   const { draft, isWebhook, fault } = props;
-  const text = (name: Exclude<keyof CrawlerDraft, 'robotsTxt' | 'unique' | 'hosts'>) => ({
+  const text = (
+    name: Exclude<keyof CrawlerDraft, 'robotsTxt' | 'groupByDomain' | 'unique' | 'hosts'>,
+  ) => ({
     value: draft[name],
     onInput: (value: string) => props.onChange({ ...draft, [name]: value }),
     fault,
@@ -188,6 +198,18 @@ export function SettingFields(props: {
           help="and its crawl-delay"
           value={draft.robotsTxt}
           onInput={(robotsTxt) => props.onChange({ ...draft, robotsTxt })}
+        />
+        <TextField
+          {...text('group')}
+          label="Pace group"
+          name="politeness.group"
+          help="Crawlers with the same name share these limits at each host."
+        />
+        <CheckField
+          label="Group hosts by domain"
+          help="all hosts of a registrable domain count as one; for URLs pushed from now on"
+          value={draft.groupByDomain}
+          onInput={(groupByDomain) => props.onChange({ ...draft, groupByDomain })}
         />
       </fieldset>
     </>

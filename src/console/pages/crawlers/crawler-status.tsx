@@ -25,7 +25,7 @@ export function CrawlerStatusBadge({ crawler }: { readonly crawler: Crawler }) {
   );
 }
 
-/** What distinguishes crawlers beside their names. */
+/** What distinguishes crawlers in addition to their names. */
 export function crawlerKind(crawler: Crawler): string {
   const engine = crawler.tokenType === TokenType.JAVASCRIPT ? 'browser' : 'plain requests';
   return `${crawler.callbackUrl === undefined ? 'storage' : 'webhook'}, ${engine}`;

@@ -2,7 +2,7 @@ import { useRef } from 'preact/hooks';
 
 /**
  * A crawled page, which may be hostile. It is shown in a frame within a document of its own, whose
- * policy allows inline styles and nothing else; the frame's `sandbox` takes scripts, forms, links
+ * policy allows inline styles and nothing else. The frame's `sandbox` takes scripts, forms, links
  * to other places and the origin of this service away. The page requests nothing.
  */
 export function HtmlPreview({ html }: { readonly html: string }) {
@@ -28,9 +28,10 @@ export function HtmlPreview({ html }: { readonly html: string }) {
 }
 
 /**
- * Makes every `link` and `meta` an element that does nothing: no policy keeps a browser from looking up and
- * connecting to the hosts that hints name (`preconnect`, `dns-prefetch`), so a site would see who
- * looks at its page. The tag is one of the few that a head may have and that need no end.
+ * Makes every `link` and `meta` an element that does nothing. No policy keeps a browser from
+ * looking up and connecting to the hosts that hints name (`preconnect`, `dns-prefetch`), so a site
+ * would see who looks at its page. The tag is one of the few that a head may have and that need no
+ * end.
  */
 function withoutHints(html: string): string {
   return html.replace(/<(?:link|meta)(?=[\s/>])/gi, '<bgsound');

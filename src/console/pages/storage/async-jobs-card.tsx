@@ -13,7 +13,7 @@ import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 
-/** The jobs of crawls with `async=true` that wait; nothing is shown while there are none. */
+/** The jobs of crawls with `async=true` that wait; nothing is shown when no job waits. */
 export function AsyncJobsCard(props: { readonly title: string; readonly type: TokenType }) {
   const { crawlers } = clientsFor(props.type);
   const pages = usePages(`async ${props.type}`, async (pageToken, signal) => {

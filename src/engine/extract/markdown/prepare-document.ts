@@ -10,7 +10,7 @@ const HEADING = /^h[1-6]$/;
 const BLOCK = /^(h[1-6]|address|article|div|dl|figure|li|p|pre|section|table|ul|ol)$/;
 /** Edit links of MediaWiki, and what KaTeX draws of a formula that MathML has, too. */
 const UNREAD = '.mw-editsection, .katex-mathml + .katex-html';
-/** What a link beside a heading shows when it only links to the heading. */
+/** What a link next to a heading shows when it only links to the heading. */
 const PERMALINK = /^[#¶§🔗]$/u;
 
 /**
@@ -84,7 +84,7 @@ function enter(element: Element, place: Place, { lineBreaks, links }: Parts): Pl
   return HEADING.test(localName) ? { link, isInHeading: true } : place;
 }
 
-/** Whether the link is beside the text of a heading, and only leads to the heading. */
+/** Whether the link is next to the text of a heading, and only leads to the heading. */
 function isPermalink({ element, isInHeading, blocks, hasLinks }: Link): boolean {
   // The text of a link is only read when it is not that of other links, too.
   const isSmall = isInHeading && !hasLinks && blocks.length === 0;

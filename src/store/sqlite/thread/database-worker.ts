@@ -27,8 +27,8 @@ import {
 // one sync to disk for all of them.
 
 /**
- * Pages of one step of a backup, 400 KB. Between two steps the calls of clients get their turn; what
- * they write meanwhile is in the backup, too.
+ * Pages of one step of a backup, 400 KB. Between two steps the calls of clients get their turn;
+ * what they write between two steps is in the backup, too.
  */
 const BACKUP_PAGES = 100;
 
@@ -62,7 +62,7 @@ function open(path: string): DatabaseSync {
     throw error;
   }
   migrate(database);
-  // From now on the log is synced beside the database, see batches.ts.
+  // From now on the log is synced in parallel with the database, see batches.ts.
   database.exec('PRAGMA synchronous = NORMAL');
   return database;
 }

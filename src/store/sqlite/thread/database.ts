@@ -15,7 +15,7 @@ import {
 
 /** The embedded database, in a thread of its own. */
 export interface SqliteDatabase {
-  /** Goes on, at the least, where the service time was when the database was last written. */
+  /** Continues at or after the service time of the last write to the database. */
   readonly clock: ServiceClock;
   /** Runs an operation of `operations.ts`. Its writes are durable when the promise resolves. */
   call(operation: string, args: readonly unknown[]): Promise<unknown>;

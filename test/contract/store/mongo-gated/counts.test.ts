@@ -19,7 +19,7 @@ const MINUTE = 60_000;
 
 describe.skipIf(mongodbUri === '')('counters', () => {
   test(
-    'count the removal of a job once, beside the release of its crawler',
+    'count the removal of a job once, at the same time as the release of its crawler',
     withProcesses(async ({ bench, stopped, pusher, gate, c }) => {
       const crawler = await bench.crawler();
       const { crawlerId } = crawler;

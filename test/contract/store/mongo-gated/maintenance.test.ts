@@ -121,7 +121,7 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
 
 describe.skipIf(mongodbUri === '')('a purge', () => {
   test(
-    'takes what is queued, and leaves what goes back to the queue meanwhile to be purged as well',
+    'takes what is queued; what returns to the queue during the purge is purged as well',
     withProcesses(async ({ bench, stopped, gate, c }) => {
       const { store } = bench;
       const crawler = await bench.crawler();
@@ -150,7 +150,7 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
 
   for (const step of ['delete', 'commit'] as const) {
     test(
-      `ends beside the end of a crawl as one of the two, stopped before its ${step}`,
+      `ends at the same time as a crawl as one of the two, stopped before its ${step}`,
       withProcesses(async ({ bench, stopped, gate }) => {
         const { store } = bench;
         const crawler = await bench.crawler();
@@ -178,7 +178,7 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
   }
 
   test(
-    'whose process dies after its first write is completed by whoever writes next',
+    'whose process dies after its first write is completed by the next writer',
     withProcesses(async ({ bench, stopped, gate }) => {
       const { store } = bench;
       const crawler = await bench.crawler();

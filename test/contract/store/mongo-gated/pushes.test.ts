@@ -80,124 +80,127 @@ describe.skipIf(mongodbUri === '')('a push whose process dies', () => {
   }
 });
 
-describe.skipIf(mongodbUri === '')('a push beside what else happens to its crawler', () => {
-  test(
-    'is not seen before it is counted',
-    withProcesses(async ({ bench, stopped, gate }) => {
-      const crawler = await bench.crawler();
-      await bench.push(makeJobs(crawler, 1));
-      const lease = await bench.lease(crawler);
-      const committing = gate.hold(isCommit);
-      const pushing = pushed(stopped, makeRequest(crawler));
-      await committing.reached;
-      expect((await claimJobs(bench.store, lease, 9, at(1))).jobs).toHaveLength(1);
-      expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 0, pushed: 1 });
-      committing.release();
-      await pushing;
-      expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 3, pushed: 4 });
-    }),
-  );
-
-  test(
-    'has the same outcomes as a repetition that overtakes it, and queues its URLs once',
-    withProcesses(async ({ bench, stopped, gate }) => {
-      const crawler = await bench.crawler();
-      const request = makeRequest(crawler, 'once');
-      const held = gate.hold(commandOn('insert', 'push_requests'));
-      const first = pushed(stopped, request);
-      await held.reached;
-      const again = { ...request, jobs: makeJobs(crawler, 3) };
-      expect(await pushed(bench.store, again)).toEqual(ridsOf(again));
-      held.release();
-      expect(await first).toEqual(ridsOf(again));
-      expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, waiting: 3 });
-    }),
-  );
-
-  for (const step of ['before its insert', 'before its commit'] as const) {
+describe.skipIf(mongodbUri === '')(
+  'a push at the same time as other changes of its crawler',
+  () => {
     test(
-      `is in the queue or purged when the queue is purged ${step}`,
-      withProcesses(async ({ bench, stopped, gate, c }) => {
-        const { store } = bench;
+      'is not seen before it is counted',
+      withProcesses(async ({ bench, stopped, gate }) => {
         const crawler = await bench.crawler();
-        const { crawlerId, accountId } = crawler;
-        await bench.push(makeJobs(crawler, 2));
-        const held = gate.hold(step === 'before its insert' ? insertsJobs : isCommit);
-        const pushing = pushed(stopped, makeRequest(crawler));
-        await held.reached;
-        const purged = await store.queue.purge(crawlerId, at(1));
-        expect(purged).toBe(2);
-        held.release();
-        expect(await pushing).toHaveLength(3);
-        expect(await bench.counters(crawler)).toMatchObject({ pushed: 5, waiting: 3, purged: 2 });
+        await bench.push(makeJobs(crawler, 1));
         const lease = await bench.lease(crawler);
-        expect((await claimJobs(store, lease, 9, at(2))).jobs).toHaveLength(3);
-        await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(0));
-        expect(await c.jobs.countDocuments()).toBe(3);
+        const committing = gate.hold(isCommit);
+        const pushing = pushed(stopped, makeRequest(crawler));
+        await committing.reached;
+        expect((await claimJobs(bench.store, lease, 9, at(1))).jobs).toHaveLength(1);
+        expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 0, pushed: 1 });
+        committing.release();
+        await pushing;
+        expect(await bench.counters(crawler)).toMatchObject({ running: 1, waiting: 3, pushed: 4 });
       }),
     );
-  }
 
-  for (const step of ['insert', 'commit'] as const) {
     test(
-      `takes no room in the account when its crawler goes before its ${step}`,
-      withProcesses(async ({ bench, stopped, gate, c }) => {
-        const { store } = bench;
+      'has the same outcomes as a repetition that overtakes it, and queues its URLs once',
+      withProcesses(async ({ bench, stopped, gate }) => {
         const crawler = await bench.crawler();
-        const held = gate.hold(step === 'insert' ? insertsJobs : isCommit);
-        const push = pushed(stopped, makeRequest(crawler));
+        const request = makeRequest(crawler, 'once');
+        const held = gate.hold(commandOn('insert', 'push_requests'));
+        const first = pushed(stopped, request);
         await held.reached;
-        await store.crawlers.remove(crawler.crawlerId);
-        const next = await bench.crawler({ accountId: crawler.accountId, name: crawler.name });
+        const again = { ...request, jobs: makeJobs(crawler, 3) };
+        expect(await pushed(bench.store, again)).toEqual(ridsOf(again));
         held.release();
-        const refused = { refused: 'crawler_not_found' };
-        expect(await push).toEqual([refused, refused, refused]);
-        await eventually(async () =>
-          expect(await store.accounts.queued(crawler.accountId)).toBe(0),
-        );
-        await store.maintain(at(0));
-        expect(await c.jobs.countDocuments()).toBe(0);
-        expect(await bench.counters(next)).toMatchObject({ pushed: 0, waiting: 0 });
+        expect(await first).toEqual(ridsOf(again));
+        expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, waiting: 3 });
       }),
     );
-  }
 
-  test(
-    'takes no room in the account when its insert fails',
-    withProcesses(async ({ bench, stopped, gate }) => {
-      const crawler = await bench.crawler();
-      const pass = gate.refuse(insertsJobs);
-      await expect(pushed(stopped, makeRequest(crawler))).rejects.toMatchObject({
-        kind: 'unavailable',
-      });
-      pass();
-      await eventually(async () =>
-        expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0),
+    for (const step of ['before its insert', 'before its commit'] as const) {
+      test(
+        `is in the queue or purged when the queue is purged ${step}`,
+        withProcesses(async ({ bench, stopped, gate, c }) => {
+          const { store } = bench;
+          const crawler = await bench.crawler();
+          const { crawlerId, accountId } = crawler;
+          await bench.push(makeJobs(crawler, 2));
+          const held = gate.hold(step === 'before its insert' ? insertsJobs : isCommit);
+          const pushing = pushed(stopped, makeRequest(crawler));
+          await held.reached;
+          const purged = await store.queue.purge(crawlerId, at(1));
+          expect(purged).toBe(2);
+          held.release();
+          expect(await pushing).toHaveLength(3);
+          expect(await bench.counters(crawler)).toMatchObject({ pushed: 5, waiting: 3, purged: 2 });
+          const lease = await bench.lease(crawler);
+          expect((await claimJobs(store, lease, 9, at(2))).jobs).toHaveLength(3);
+          await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(0));
+          expect(await c.jobs.countDocuments()).toBe(3);
+        }),
       );
-      expect(await bench.counters(crawler)).toMatchObject({ pushed: 0 });
-    }),
-  );
+    }
 
-  for (const step of ['insert', 'commit'] as const) {
+    for (const step of ['insert', 'commit'] as const) {
+      test(
+        `takes no room in the account when its crawler goes before its ${step}`,
+        withProcesses(async ({ bench, stopped, gate, c }) => {
+          const { store } = bench;
+          const crawler = await bench.crawler();
+          const held = gate.hold(step === 'insert' ? insertsJobs : isCommit);
+          const push = pushed(stopped, makeRequest(crawler));
+          await held.reached;
+          await store.crawlers.remove(crawler.crawlerId);
+          const next = await bench.crawler({ accountId: crawler.accountId, name: crawler.name });
+          held.release();
+          const refused = { refused: 'crawler_not_found' };
+          expect(await push).toEqual([refused, refused, refused]);
+          await eventually(async () =>
+            expect(await store.accounts.queued(crawler.accountId)).toBe(0),
+          );
+          await store.maintain(at(0));
+          expect(await c.jobs.countDocuments()).toBe(0);
+          expect(await bench.counters(next)).toMatchObject({ pushed: 0, waiting: 0 });
+        }),
+      );
+    }
+
     test(
-      `leaves a full queue exactly full, however late its ${step} comes`,
-      withProcesses(async ({ bench, stopped, pusher, gate }) => {
+      'takes no room in the account when its insert fails',
+      withProcesses(async ({ bench, stopped, gate }) => {
         const crawler = await bench.crawler();
-        const limits = { ...LIMITS, crawlerQueue: 10 };
-        await pushed(stopped, makeRequest(crawler), at(0), limits);
-        await pushed(pusher, makeRequest(crawler), at(0), limits);
-        const held = gate.hold(step === 'insert' ? insertsJobs : isCommit);
-        const late = pushed(stopped, makeRequest(crawler), at(0), limits);
-        await held.reached;
-        const others = await pushed(bench.store, makeRequest(crawler), at(0), limits);
-        held.release();
-        const taken = [...others, ...(await late)].filter((each) => 'rid' in each);
-        expect(taken).toHaveLength(4);
-        expect(await bench.counters(crawler)).toMatchObject({ waiting: 10, pushed: 10 });
+        const pass = gate.refuse(insertsJobs);
+        await expect(pushed(stopped, makeRequest(crawler))).rejects.toMatchObject({
+          kind: 'unavailable',
+        });
+        pass();
+        await eventually(async () =>
+          expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0),
+        );
+        expect(await bench.counters(crawler)).toMatchObject({ pushed: 0 });
       }),
     );
-  }
-});
+
+    for (const step of ['insert', 'commit'] as const) {
+      test(
+        `leaves a full queue exactly full, however late its ${step} comes`,
+        withProcesses(async ({ bench, stopped, pusher, gate }) => {
+          const crawler = await bench.crawler();
+          const limits = { ...LIMITS, crawlerQueue: 10 };
+          await pushed(stopped, makeRequest(crawler), at(0), limits);
+          await pushed(pusher, makeRequest(crawler), at(0), limits);
+          const held = gate.hold(step === 'insert' ? insertsJobs : isCommit);
+          const late = pushed(stopped, makeRequest(crawler), at(0), limits);
+          await held.reached;
+          const others = await pushed(bench.store, makeRequest(crawler), at(0), limits);
+          held.release();
+          const taken = [...others, ...(await late)].filter((each) => 'rid' in each);
+          expect(taken).toHaveLength(4);
+          expect(await bench.counters(crawler)).toMatchObject({ waiting: 10, pushed: 10 });
+        }),
+      );
+    }
+  },
+);
 
 describe.skipIf(mongodbUri === '')('a push that loses an answer', () => {
   const lost = { insert: insertsJobs, commit: isCommit };

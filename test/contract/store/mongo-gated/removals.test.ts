@@ -10,7 +10,7 @@ const isDelete = commandOn('delete', 'jobs');
 describe.skipIf(mongodbUri === '')('a purge that is stopped while it removes jobs', () => {
   for (const mode of ['storage', 'webhook'] as const) {
     test(
-      `leaves what crawls that ended meanwhile have brought: ${mode}`,
+      `leaves what crawls that ended during it have brought: ${mode}`,
       withProcesses(async ({ bench, stopped, gate, c }) => {
         const { store } = bench;
         const crawler = await bench.crawler({ delivery: mode });

@@ -73,6 +73,36 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
   );
 
   test(
+    'crawlers of a pace group have one lead process at a time',
+    withProcesses(async ({ bench, stopped }) => {
+      const politeness = { maxPerHost: 1, delayMs: 0, robotsTxt: false, group: 'together' };
+      const { accountId } = await bench.crawler();
+      const make = (group: string) =>
+        bench.crawler({ accountId, politeness: { ...politeness, group } });
+      const [a, b, other] = await Promise.all([make('g'), make('g'), make('h')]);
+      const acquire = (store: Store, { crawlerId }: { crawlerId: string }, owner: string, ms = 0) =>
+        store.queue.acquire(crawlerId, owner, TTL_MS, at(ms));
+      const first = await acquire(bench.store, a, 'first');
+      expect(first).toBeDefined();
+      expect(await acquire(stopped, b, 'second')).toBeUndefined();
+      expect(await acquire(stopped, other, 'second')).toBeDefined();
+      expect(await acquire(bench.store, b, 'first')).toBeDefined();
+      // Once the first is silent, its leases lapse together.
+      const later = TTL_MS + 1;
+      expect(await acquire(stopped, b, 'second', later)).toBeDefined();
+      expect(await acquire(bench.store, a, 'first', later)).toBeUndefined();
+      for (let round = 1; round <= 10; round += 1) {
+        const ms = later + round * (TTL_MS + 1);
+        const both = await Promise.all([
+          acquire(bench.store, a, 'first', ms),
+          acquire(stopped, b, 'second', ms),
+        ]);
+        expect(both.filter((each) => each !== undefined).length).toBeLessThanOrEqual(1);
+      }
+    }),
+  );
+
+  test(
     'each process finds the jobs of its digits alone',
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;
@@ -89,7 +119,7 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
   );
 
   test(
-    'counters add up whoever starts, ends and delivers',
+    'counters add up, whichever process starts, ends and delivers',
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;
       const { crawler, lead, helper } = await shared(processes, 2);
@@ -140,7 +170,7 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
   );
 
   test(
-    'nobody changes the shares that others changed meanwhile, and a helper gives up nothing twice',
+    'no process changes shares that others changed after it read them, and a helper gives up nothing twice',
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;
       const { crawler, lead, helper, share, revision } = await shared(processes);
@@ -218,7 +248,7 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
       const { jobs } = await claimJobs(stopped, helper, 2, at(1));
       const [job, other] = jobs;
       if (job === undefined || other === undefined) throw new Error('two jobs were pushed');
-      // The lead is gone; the helper goes on.
+      // The lead is gone; the helper continues.
       expect((await newsOf(stopped, helper, TTL_MS - 1, TTL_MS)).held).toBe(true);
       const next = await bench.lease(crawler, at(TTL_MS + 1), 'next');
       expect(next.sharing?.shares).toMatchObject([{ processId: 'helper', heldSlots: 50 }]);

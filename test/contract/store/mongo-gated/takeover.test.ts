@@ -31,7 +31,7 @@ const modes = ['storage', 'webhook'] as const;
 describe.skipIf(mongodbUri === '')('a process that is stopped while it has a crawler', () => {
   for (const mode of modes) {
     for (const step of ['first write', 'commit'] as const) {
-      for (const fate of ['goes on late', 'dies'] as const) {
+      for (const fate of ['continues late', 'dies'] as const) {
         test(
           `before the ${step} of an end loses it to its successor, when it ${fate}: ${mode}`,
           withProcesses(async ({ bench, stopped, gate, c }) => {
@@ -55,7 +55,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
             expect(await counters(crawler)).toMatchObject({ running: 0, waiting: 2 });
             const again = (await claimJobs(store, next, 9, LATER)).jobs;
             expect(again).toMatchObject([{ crashes: 1 }, { crashes: 1 }]);
-            if (fate === 'goes on late') {
+            if (fate === 'continues late') {
               held.release();
               expect(await stale).toMatchObject({ verdicts: ['lost', 'lost'] });
             }
