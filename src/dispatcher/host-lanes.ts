@@ -333,8 +333,8 @@ export function createHostLanes(
     next(nowMs, othersWait) {
       const best = order.least(nowMs);
       if (best === undefined) return undefined;
-      const urgent = moreUrgent(best, nowMs);
-      if (urgent !== undefined) return firstOf(urgent);
+      const preferred = moreUrgent(best, nowMs);
+      if (preferred !== undefined) return firstOf(preferred);
       return othersWait && isAhead(best, nowMs) ? undefined : firstOf(best);
     },
     hasOthers({ rid }) {
