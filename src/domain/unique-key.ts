@@ -13,8 +13,8 @@ export interface UniqueKey {
 const MAX_KEY_CHARACTERS = 256;
 
 /**
- * The key that a client gave; of an empty one that of the request: its URL in a normal form, and for
- * other methods than GET the method and the body. Throws `invalid` for a key that is too long.
+ * The key that a client gave. If it is empty, that of the request: its URL in a normal form, for other
+ * methods than GET with the method and the body. Throws `invalid` for a key that is too long.
  */
 export function uniqueKey(given: string, { url, method, body }: CrawlRequest): string {
   if (given.length > MAX_KEY_CHARACTERS) {

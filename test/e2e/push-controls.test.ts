@@ -214,3 +214,19 @@ test('a crawler makes its pushes unique for a time, unless one says otherwise', 
   const wrong = await app.rest('PUT', shop.path, { unique_for: -1 });
   expect([wrong.status, wrong.json.field]).toEqual([422, 'unique_for']);
 });
+
+test('a URL with a higher priority goes before those of other hosts', async () => {
+  await using slow = await startSite();
+  await using other = await startSite();
+  await using app = await startApp();
+  const shop = await createCrawler(app, 'shop', { concurrency: 1 });
+  await shop.post('pause');
+  for (let n = 0; n < 20; n += 1) await shop.push(`${slow.url}/delay/50?n=${n}`);
+  const urgent = [];
+  for (let n = 0; n < 5; n += 1)
+    urgent.push(await shop.push(`${other.url}/page/${n}`, '&priority=9'));
+  await shop.post('unpause');
+  for (const rid of urgent) await shop.stored(rid);
+  const last = other.seen.at(-1)?.at.getTime() ?? 0;
+  expect(slow.seen.filter(({ at }) => at.getTime() < last)).toHaveLength(0);
+});

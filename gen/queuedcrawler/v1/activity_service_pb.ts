@@ -118,7 +118,7 @@ export type QueuedJob = Message<"queuedcrawler.v1.QueuedJob"> & {
   notBefore?: Timestamp | undefined;
 
   /**
-   * 0 to 9; a higher one goes first among the URLs of its host.
+   * 0 to 9; a higher one goes first.
    *
    * @generated from field: int32 priority = 14;
    */

@@ -119,8 +119,8 @@ export type PushRequest = Message<"queuedcrawler.v1.PushRequest"> & {
   delay?: number | undefined;
 
   /**
-   * 0 to 9, 5 when absent. Among the URLs of one host, each step counts as an hour of waiting: a URL of priority 9 goes before
-   * all of priority 5 that were pushed in the four hours before it. So none waits for ever.
+   * 0 to 9, 5 when absent. A higher one goes first. Each step counts as an hour of waiting: a URL of priority 9 goes before those of
+   * priority 5 that were pushed in the four hours before it. So none waits for ever.
    *
    * @generated from field: optional int32 priority = 14;
    */
@@ -135,8 +135,8 @@ export type PushRequest = Message<"queuedcrawler.v1.PushRequest"> & {
   unique?: boolean | undefined;
 
   /**
-   * Up to 256 characters. Default the URL with its host in lower case, without its default port and fragment, and with its query
-   * sorted by name; for POST and PUT with the method and the body.
+   * Up to 256 characters. Default the URL in a normal form: host in lower case, no default port, no fragment, the query sorted by
+   * name. Of POST and PUT the method and the body count, too.
    *
    * @generated from field: optional string unique_key = 16;
    */

@@ -1,6 +1,6 @@
 import type { Condition, Filter } from 'mongodb';
 import type { DueJob } from '../../domain/job.ts';
-import { MAX_ORDER_MS } from '../../domain/priority.ts';
+import { DEFAULT_PRIORITY, MAX_ORDER_MS } from '../../domain/priority.ts';
 import { DIGITS, kindOf } from '../../domain/share-digits.ts';
 import { hostsOf } from '../rules.ts';
 import type { HostsLook, QueueLook, TurnReceipt } from '../store.ts';
@@ -118,6 +118,35 @@ async function lookByHosts(
   const page = hosts.perHost + Math.min(has.size, hosts.perHost);
   const capped: string[] = [];
 
+  /** Takes jobs of hosts that have some above the default priority; half of the room at most. */
+  async function takeUrgent(): Promise<void> {
+    const urgent = await jobs
+      .find(
+        {
+          ...queue,
+          host: { $nin: [...hosts.closed] },
+          priority: { $gt: DEFAULT_PRIORITY },
+          order: { $lte: now },
+          due: { $lte: now },
+        },
+        { projection: { host: 1 } },
+      )
+      .sort({ order: 1, _id: 1 })
+      .limit(limit + has.size)
+      .toArray();
+    const counts = new Map<string, number>();
+    for (const { _id, host } of urgent) {
+      if (!has.has(_id)) counts.set(host, (counts.get(host) ?? 0) + 1);
+    }
+    if (counts.size === 0) return;
+    const most = Math.ceil(limit / 2);
+    for (const document of await dueOf({ $in: [...counts.keys()] }, most + has.size)) {
+      const { host } = document;
+      if (found.length >= most) return;
+      if ((byHost.get(host) ?? 0) < (counts.get(host) ?? 0)) take(document);
+    }
+  }
+
   /** Goes through the hosts of a range. Returns the host that it stopped at, if it did. */
   async function goThrough(from: string, to: string | undefined): Promise<string | undefined> {
     let after = from;
@@ -135,6 +164,7 @@ async function lookByHosts(
     }
   }
 
+  if (hasPriorities) await takeUrgent();
   const stoppedAt =
     (await goThrough(hosts.after, undefined)) ??
     (hosts.after === '' ? undefined : await goThrough('', hosts.after));

@@ -1,13 +1,18 @@
 import { type Collection, type Db, type Document, MongoNetworkTimeoutError } from 'mongodb';
 import { DAY_MS } from '../../domain/durations.ts';
 import { databaseTooNew } from '../../domain/errors.ts';
+import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { SESSION_MS } from '../../domain/session-cookies.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import type { Collections } from './collections.ts';
 import { settle } from './settle.ts';
 import type { Transactions } from './transactions.ts';
 
-const VERSION = 6;
+/**
+ * Of version 6 are results that say how they are compressed, which older programs do not read. For the
+ * other versions see below.
+ */
+const VERSION = 7;
 /** How many documents one statement of a migration changes. */
 const BATCH = 5_000;
 /**
@@ -56,11 +61,11 @@ export async function migrate(
   if (found !== null && found.version < 2) await measureResults(collections);
   if (found !== null && found.version < 4) await markUnnumbered(collections);
   if (found !== null && found.version < 5) await settle(db, transactions);
-  if (found !== null && found.version < 6) await orderJobs(collections);
+  if (found !== null && found.version < 7) await orderJobs(collections);
   await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
 }
 
-/** Version 6: jobs have their order, and results say how they are compressed. */
+/** Version 7: jobs have their order. Those of before have the same priority. */
 async function orderJobs(collections: Collections): Promise<void> {
   await collections.jobs.updateMany({ order: { $exists: false } }, [{ $set: { order: '$due' } }]);
 }
@@ -159,6 +164,11 @@ async function createIndexes(collections: Collections): Promise<void> {
         key: { crawlerId: 1, gen: 1, host: 1, order: 1, _id: 1, due: 1 },
         name: 'by_host_order',
         partialFilterExpression: { queued: true },
+      },
+      {
+        key: { crawlerId: 1, gen: 1, order: 1, _id: 1, due: 1, host: 1 },
+        name: 'urgent',
+        partialFilterExpression: { queued: true, priority: { $gt: DEFAULT_PRIORITY } },
       },
       {
         key: { crawlerId: 1, gen: 1, notBefore: 1 },

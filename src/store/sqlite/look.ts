@@ -74,6 +74,7 @@ function lookByHosts(
   // The run has few jobs of most hosts: to pass over them here costs less than for each host a query
   // that knows them all.
   const has = new Set(except);
+  const closed = new Set(hosts.closed);
   const leftOut = new Set([...hosts.closed, ...hosts.full]);
   const jobs: DueJob[] = [];
   let bytes = 0;
@@ -124,6 +125,36 @@ function lookByHosts(
     return row === undefined ? undefined : String(row.host);
   }
 
+  /** How many jobs of a priority above the default each host has due that the run has not. */
+  function urgentHosts(): Map<string, number> {
+    const urgent = new Map<string, number>();
+    if (!hasPriorities) return urgent;
+    const rows = sql.all(
+      `SELECT rid, host FROM jobs INDEXED BY jobs_urgent WHERE ${WAITS} AND priority > 5
+        AND ${ORDER} <= ? AND due_at <= ? ORDER BY ${ORDER}, rid LIMIT ?`,
+      crawlerId,
+      purges,
+      nowMs,
+      nowMs,
+      limit + has.size,
+    );
+    for (const row of rows) {
+      const host = String(row.host);
+      if (has.has(String(row.rid)) || closed.has(host)) continue;
+      urgent.set(host, (urgent.get(host) ?? 0) + 1);
+    }
+    return urgent;
+  }
+
+  /** Takes jobs of the hosts that have such ones. The rest of the room is for all hosts in turn. */
+  function takeUrgent(): void {
+    const most = Math.ceil(limit / 2);
+    for (const [host, count] of urgentHosts()) {
+      if (jobs.length >= most || isFull) return;
+      take(host, Math.min(count, most - jobs.length));
+    }
+  }
+
   /** Goes through the hosts. Returns those of which more may be read, or the host it stopped at. */
   function goRound(): { readonly more: string[] } | { readonly stoppedAt: string } {
     const more: string[] = [];
@@ -146,6 +177,7 @@ function lookByHosts(
     return { stoppedAt: host };
   }
 
+  takeUrgent();
   const round = goRound();
   if ('stoppedAt' in round) {
     return { jobs, hasMore: true, nextDueAt: undefined, lastHost: round.stoppedAt };

@@ -249,6 +249,11 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_by_host ON jobs
     (crawler_id, gen, host, due_at - (priority - 5) * 3600000, rid, due_at) WHERE state <> 'running';
   `,
+  // Jobs above the default priority, of all hosts.
+  `
+  CREATE INDEX jobs_urgent ON jobs (crawler_id, gen, due_at - (priority - 5) * 3600000, rid, due_at, host)
+    WHERE state <> 'running' AND priority > 5;
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

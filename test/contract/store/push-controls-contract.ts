@@ -124,6 +124,33 @@ export function pushControlsContract(open: OpenStore): void {
     );
 
     test(
+      'above the default bring their hosts to the front of a look, and leave room for the others',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler();
+        const url = (host: string) => `https://${host}.example/`;
+        const others = ['a', 'b', 'c', 'd', 'e'].map((host) => makeJob(made, { url: url(host) }));
+        const urgent = [7, 9, 9].map((priority, n) =>
+          makeJob(made, { url: url(`z${n}`), priority }),
+        );
+        const known = makeJob(made, { url: url('z9'), priority: 8 });
+        const closed = makeJob(made, { url: url('zz'), priority: 8 });
+        await push([...others, ...urgent, known, closed]);
+        const held = await lease(made);
+        const look = {
+          limit: 5,
+          except: [known.rid],
+          hosts: { perHost: 1, rest: 0, after: '', closed: ['zz.example'], full: [] },
+        };
+        const receipt = await store.queue.turn(held, { look }, at(1));
+        const found = receipt.jobs.map(({ rid }) => rid);
+        const first = urgent.map(({ rid }) => rid);
+        expect(found.slice(0, 3).toSorted()).toEqual(first.toSorted());
+        expect(found.slice(3)).toEqual(others.slice(0, 2).map(({ rid }) => rid));
+        expect(receipt).toMatchObject({ hasMore: true, lastHost: 'b.example' });
+      }),
+    );
+
+    test(
       'of jobs that are not due yet are passed over',
       withStore(open, async ({ store, crawler, push, lease }) => {
         const made = await crawler();

@@ -18,9 +18,9 @@ export interface ChaosLoad {
   stop(): Promise<void>;
 }
 
-/** One of so many URLs waits for a second. */
+/** Every eleventh URL waits for a second. */
 const DELAYED_ONE_OF = 11;
-/** One of so many batches is pushed again. */
+/** Every third batch is pushed again. */
 const REPEATED_ONE_OF = 3;
 /** Longer than a run. */
 const UNIQUE_SECONDS = 86_400;

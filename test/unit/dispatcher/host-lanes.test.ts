@@ -311,3 +311,58 @@ describe('the delay of a host that another process may have crawled', () => {
     expect(start(lanes, 10_000)).toBeDefined();
   });
 });
+
+describe('priorities', () => {
+  const HOUR = 3_600 * SECOND;
+  const order = (jobs: readonly DueJob[], nowMs: number): string[] => {
+    const lanes = createHostLanes();
+    for (const job of jobs) lanes.add(job);
+    return jobs.flatMap(() => {
+      const started = start(lanes, nowMs);
+      if (started === undefined) return [];
+      lanes.ended(started.rid, { answer: { kind: 'answered' } }, nowMs + SECOND);
+      return jobs.find(({ rid }) => rid === started.rid)?.url ?? '';
+    });
+  };
+  const job = (url: string, priority: number, dueMs = 0): DueJob => ({
+    ...jobOf(new URL(url).host),
+    url,
+    priority,
+    dueAt: new Date(dueMs),
+  });
+
+  test('order the jobs of a host, each step by an hour of waiting', () => {
+    const jobs = [
+      job('http://a/1', 5),
+      job('http://a/2', 4),
+      job('http://a/3', 9, 3 * HOUR),
+      job('http://a/4', 9, 5 * HOUR),
+    ];
+    expect(order(jobs, 5 * HOUR)).toEqual(['http://a/3', 'http://a/1', 'http://a/2', 'http://a/4']);
+  });
+
+  test('come before the turns of other hosts, but for what has waited for hours', () => {
+    const late = 5 * HOUR;
+    const jobs = [
+      job('http://old/', 5),
+      job('http://new/1', 5, late),
+      job('http://new/2', 5, late),
+      job('http://urgent/1', 8, late),
+      job('http://urgent/2', 8, late),
+      job('http://most/', 9, late),
+    ];
+    const begun = order(jobs, late);
+    const [first, ...others] = begun;
+    expect(first).toBe('http://old/');
+    expect(others.slice(0, 3)).toEqual(['http://most/', 'http://urgent/1', 'http://urgent/2']);
+  });
+
+  test('of the same height leave hosts their turns by time', () => {
+    const jobs = ['a', 'b', 'c'].flatMap((host) => [
+      job(`http://${host}/`, 9),
+      job(`http://${host}/`, 9),
+    ]);
+    const begun = order(jobs, 0);
+    expect(new Set(begun.slice(0, 3)).size).toBe(3);
+  });
+});

@@ -101,7 +101,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
                 max={9}
                 {...bound(priority)}
                 placeholder="5"
-                help="A higher one goes first among the URLs of its host."
+                help="A higher one goes first."
               />
               <TextField
                 label="Delay, seconds"
