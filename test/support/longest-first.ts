@@ -2,7 +2,14 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files that take longest; begun last, they would run while the other workers have nothing left to do. */
 const LONGEST = [
+  'e2e/package.test.ts',
+  'e2e/shared-database.test.ts',
   'contract/store/mongo.test.ts',
+  'e2e/crash.test.ts',
+  'e2e/page-garbage.test.ts',
+  'contract/store/mongo-plans.test.ts',
+  'contract/store/mongo-gated/takeover.test.ts',
+  'e2e/fuzz.test.ts',
   'e2e/faults.test.ts',
   'e2e/chaos.test.ts',
   'e2e/commands.test.ts',

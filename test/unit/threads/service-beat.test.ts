@@ -1,4 +1,4 @@
-import { setImmediate as nextTick, setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { MessageChannel } from 'node:worker_threads';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { beatForThread, watchService } from '../../../src/threads/service-beat.ts';
@@ -62,7 +62,7 @@ test('after a sleep what the service has sent is read before a request goes out'
   thread.on('message', (message: string) => seen.push(message));
   sleep(10_000);
   void ready(undefined)?.then(() => seen.push('request'));
-  await wait(50);
+  for (let turn = 0; turn < 20; turn += 1) await nextTick();
   expect(seen).toEqual([]);
   // Timers come next.
   await nextTick();
