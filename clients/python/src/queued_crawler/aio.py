@@ -57,9 +57,9 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Waits for calls in progress, and closes the connections."""
         self._client.close()
-        self._threads.shutdown(wait=False)
+        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
