@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
 // Measures how long 10,000 calls of strangers at once delay the calls of a tenant: 100 HTTP/2
-// connections send 100 requests each, in prepared bytes, so that the sender costs next to nothing.
+// connections send 100 requests each. Their bytes are prepared, so that the sender costs little.
 // A tenant reads a crawler every 5 ms; printed is his slowest answer, in quiet and during each burst.
 // An argument runs only the kinds whose name holds it: `npm run bench:strangers -- gRPC`.
 

@@ -8,8 +8,8 @@ import {
   threadId,
 } from 'node:worker_threads';
 
-// Loaded with `--import` into the service and, by its flags, into each of its threads: profiles the
-// thread and writes what it has every few seconds to the folder THREAD_PROFILES, for a thread that is
+// Loaded with `--import` into the service and, by its flags, into each of its threads. Profiles
+// the thread and writes what it has every few seconds to the folder THREAD_PROFILES: a thread that is
 // ended writes nothing at its end.
 
 const KEY = 'thread-profiles';

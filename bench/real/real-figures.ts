@@ -63,7 +63,7 @@ export function realTables(figures: readonly RealFigure[], names: readonly strin
       ['storage', rate('storage')],
       ['webhook', rate('webhook')],
     ]),
-    'Processor seconds of the crawling process for 1,000 pages, and of Redis beside it:',
+    'Processor seconds of the crawling process for 1,000 pages, and of Redis:',
     table('', [
       [`first ${coldPages.toLocaleString('en')}, storage`, cpu('cold')],
       ['storage', cpu('storage')],
@@ -79,7 +79,7 @@ export function realTables(figures: readonly RealFigure[], names: readonly strin
           ),
       ],
     ]),
-    'Seconds from the start of the process to the end of its first page, and for each warm page: TLS handshakes in full, resumed ones, and questions to the name server:',
+    'Seconds from the start of the process to the end of its first page. For each warm page: TLS handshakes in full, resumed ones, and questions to the name server:',
     table('', [
       [
         'start to first page, s',

@@ -6,8 +6,8 @@ import { createNoise } from '../../test/support/noise.ts';
 import { createCertificates } from './certificates.ts';
 import { CODINGS, type Coding, createPage, DELAYS_MS, pageSizes } from './real-pages.ts';
 
-// The hosts of `npm run bench -- --real`, in a process of their own: `h0.DOMAIN`, `h1.DOMAIN` and so on,
-// each with an address, a delay and a coding of its own, over TLS, and the name server that knows them.
+// The hosts of `npm run bench -- --real` and their name server, in a process of their own. Each of
+// `h0.DOMAIN`, `h1.DOMAIN` and so on has an address, a delay and a coding of its own, over TLS.
 // Pages are coded before. Arguments: a folder for the certificates, the number of hosts, the domain.
 // Sends where it is to the parent process; answers each further message with its counts.
 

@@ -6,9 +6,9 @@ import { postPage } from '../dispatch/page-requests.ts';
 import { answerJobs } from '../dispatch/worker-process.ts';
 import { createAgent, fetchRealPage, type RealHosts, urlOf } from './real-requests.ts';
 
-// The two that `npm run bench -- --real` compares with, in a process of their own: a loop of requests
-// without a queue, which keeps nothing (argument `bare`), and a worker on BullMQ (argument: the port of
-// Redis), which compresses each page and keeps it in Redis for 14 days or posts it.
+// The two that `npm run bench -- --real` compares with, in a process of their own. With the argument
+// `bare` it is a loop of requests without a queue, which keeps nothing. With the port of Redis it is a
+// worker on BullMQ, which compresses each page and keeps it in Redis for 14 days or posts it.
 
 /** Pages `from` to `to` of the list. */
 export interface RealTask {

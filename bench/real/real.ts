@@ -23,14 +23,14 @@ import {
 import { type RealFigure, realTables } from './real-figures.ts';
 import type { RealHosts } from './real-requests.ts';
 
-// Measures lists as people have them: hundreds of hosts over TLS that take their time, pages of 20 to
-// 250 KB that most of them compress, and what happens after a start.
+// Measures lists as people have them: hundreds of hosts over TLS that take their time, with pages of 20
+// to 250 KB that most of them compress. It also measures the first pages after a start.
 
 const HELP = `Usage: npm run bench -- --real [--hosts 400] [--concurrency 200] [--cold 10000] [--pages 3000] [--rounds 3]
                               [--only NAMES] [--against DIR] [--profile DIR] [--write]
 
-Each contender is started in each round, in another order: a bare loop of requests, the service on its embedded store, with --against the
-service of another checkout, and BullMQ on Redis (redis-server from PATH). Each crawls one page, then --cold pages to storage, then --pages
+Starts each contender in each round, in another order: a bare loop of requests, the service on its embedded store, and BullMQ on Redis.
+redis-server comes from PATH. --against adds the service of another checkout. Each crawls one page, then --cold pages to storage, then --pages
 to storage and --pages to a webhook. Needs openssl on PATH.
 
   --hosts        hosts, each with an address, a delay and a coding of its own

@@ -28,8 +28,8 @@ const PORT = '18080';
 const BASE = `http://127.0.0.1:${PORT}`;
 
 /**
- * Runs an image as a container runs it, and throws unless it is what it should be: its size, its
- * labels, its health check, a crawl, a crawl in the browser, its end by SIGTERM.
+ * Runs an image as a container runs it, and throws unless it is what it should be. Checks its size,
+ * its labels, its health check, a crawl, a crawl in the browser, and its end by SIGTERM.
  */
 export async function checkImage(
   buildah: (...args: string[]) => string,

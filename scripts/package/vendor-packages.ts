@@ -15,8 +15,8 @@ const __dirname = vendorDirname(__filename);
 `;
 
 /**
- * Bundles the packages of others into {@link VENDOR} of `folder`: a file for each of `specifiers`,
- * with what several of them need in files that they share, so that each module exists once.
+ * Bundles the packages of others into {@link VENDOR} of `folder`: a file for each of `specifiers`.
+ * What several of them need is in files that they share, so that each module exists once.
  * Returns the paths of the files that are in it.
  */
 export async function vendorPackages(

@@ -2,8 +2,8 @@ import { constants } from 'node:http2';
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 
 /**
- * Demands HTTP/1.1 for a request over HTTP/2 (RFC 9113, 7) and returns true, when its client compares
- * header names letter by letter: HTTP/2 writes them in lower case. libcurl then repeats the request
+ * Demands HTTP/1.1 for a request over HTTP/2 (RFC 9113, 7) when its client compares header names letter
+ * by letter, and returns whether it did. HTTP/2 writes names in lower case. libcurl then repeats the request
  * over HTTP/1.1 by itself. Only for TLS, where the client can offer HTTP/1.1 alone.
  */
 export function demandHttp1(request: AnyRequest, response: AnyResponse): boolean {

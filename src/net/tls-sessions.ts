@@ -5,9 +5,9 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 export const MAX_CACHED_SESSIONS = 2;
 
 /**
- * Keeps the latest TLS session of the sockets that it is called with, so that the next handshake with
- * their server resumes it. undici holds sessions by weak references, which the next garbage collection
- * ends. A full handshake takes four times the processor time.
+ * Keeps the latest TLS session of the sockets that it is called with. The next handshake with their
+ * server resumes it. undici holds sessions by weak references, which the next garbage collection ends.
+ * A full handshake takes four times the processor time.
  */
 export function createSessionKeeper(): (socket: Socket) => void {
   const kept: Buffer[] = [];

@@ -66,7 +66,7 @@ export interface CrawlResult extends CrawlStatus {
   /** Media type of the content of `packed`. */
   readonly packedType: string;
   /**
-   * What `packed` decompresses to, where it is delivered and not long: the signature of a delivery
+   * What `packed` decompresses to, where it is delivered and not long. The signature of a delivery
    * covers it, and to decompress it takes a ninth of the time that the service spends on a page.
    */
   readonly plain?: Uint8Array;

@@ -530,7 +530,7 @@ describe('TLS and HTTP/2', () => {
     expect(JSON.parse(Buffer.from(body).toString())).toMatchObject({ httpVersion: '1.1' });
   });
 
-  test('a further connection resumes the session, whatever was collected meanwhile', async () => {
+  test('a further connection resumes the session, whatever was collected in between', async () => {
     await using tls = await startTlsSite({ http2: false, closes: true });
     const client = open({ allow: parseNetworkAllow(tls.host), ca: TLS_FIXTURE.cert });
     for (let n = 0; n < 3; n += 1) {
