@@ -29,8 +29,8 @@ import type { RealHosts } from './real-requests.ts';
 const HELP = `Usage: npm run bench -- --real [--hosts 400] [--concurrency 200] [--cold 10000] [--pages 3000] [--rounds 3]
                               [--only NAMES] [--against DIR] [--profile DIR] [--write]
 
-Starts each contender in each round, in another order: a bare loop of requests, the service on its embedded store, and BullMQ on Redis.
-redis-server comes from PATH. --against adds the service of another checkout. Each crawls one page, then --cold pages to storage, then --pages
+Starts each contender in each round, in another order.
+The contenders are a bare loop of requests, the service on its embedded store, and BullMQ on Redis. redis-server comes from PATH. --against adds the service of another checkout. Each crawls one page, then --cold pages to storage, then --pages
 to storage and --pages to a webhook. Needs openssl on PATH.
 
   --hosts        hosts, each with an address, a delay and a coding of its own
