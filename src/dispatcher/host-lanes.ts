@@ -2,7 +2,6 @@ import { defined } from '../domain/defined.ts';
 import { HOUR_MS } from '../domain/durations.ts';
 import type { HostState } from '../domain/host-state.ts';
 import type { DueJob } from '../domain/job.ts';
-import { DEFAULT_PRIORITY, orderMs } from '../domain/priority.ts';
 import { DIGITS } from '../domain/share-digits.ts';
 import { createHostGate, createHostGates, type HostGates } from './host-gate.ts';
 import { createHostHealth } from './host-health.ts';
@@ -21,6 +20,7 @@ import type { HostChange, HostNews } from './host-news.ts';
 import { createHostTallies } from './host-tallies.ts';
 import { createIdleLanes } from './idle-lanes.ts';
 import { createLaneOrder } from './lane-order.ts';
+import { createUrgentLanes } from './urgent-lanes.ts';
 
 /**
  * The hosts of one run: a lane for each, with the jobs that were read ahead for it. Hosts get slots
@@ -112,8 +112,7 @@ export function createHostLanes(
   const byRid = new Map<string, Lane>();
   const idle = createIdleLanes();
   const order = createLaneOrder();
-  /** Lanes that may have jobs above the default priority. */
-  const urgent = new Set<Lane>();
+  const urgent = createUrgentLanes();
   const tallies = createHostTallies();
   /** When hosts of a digit may last have been crawled by another process. */
   const gainedMs = new Map<string, number>();
@@ -199,31 +198,6 @@ export function createHostLanes(
   /** Whether a lane has what it may while others are still to be read: one crawl, or its part. */
   const isAhead = (lane: Lane, nowMs: number): boolean =>
     lane.running.size > 0 || heldMs(lane, nowMs) > virtualMs + QUANTUM_MS;
-
-  /**
-   * A lane whose next job has a higher priority than that of the lane whose turn it is, and comes before
-   * it by age, too. Of several the one with the highest, then the one that has held slots for less time.
-   */
-  function moreUrgent(best: Lane, nowMs: number): Lane | undefined {
-    const head = firstOf(best);
-    if (urgent.size === 0 || head === undefined) return undefined;
-    let found: Lane | undefined;
-    let highest = head.priority;
-    for (const lane of urgent) {
-      const first = firstOf(lane);
-      if (![...lane.ahead.values()].some(({ priority }) => priority > DEFAULT_PRIORITY)) {
-        urgent.delete(lane);
-      }
-      if (first === undefined || first.priority < highest || !mayStart(lane, nowMs)) continue;
-      if (orderMs(first) >= orderMs(head)) continue;
-      const isHigher = first.priority > highest;
-      if (!isHigher && (found === undefined || heldMs(found, nowMs) <= heldMs(lane, nowMs)))
-        continue;
-      found = lane;
-      highest = first.priority;
-    }
-    return found;
-  }
 
   function gained(digits: readonly string[], nowMs: number): void {
     for (const digit of digits) gainedMs.set(digit, nowMs);
@@ -318,7 +292,7 @@ export function createHostLanes(
       lane.isMixed =
         lane.ahead.size > 0 && (lane.isMixed || job.priority !== firstOf(lane)?.priority);
       lane.ahead.set(job.rid, job);
-      if (job.priority > DEFAULT_PRIORITY) urgent.add(lane);
+      urgent.added(lane, job);
       byRid.set(job.rid, lane);
       idle.changed(lane);
       changed(lane);
@@ -333,7 +307,7 @@ export function createHostLanes(
     next(nowMs, othersWait) {
       const best = order.least(nowMs);
       if (best === undefined) return undefined;
-      const preferred = moreUrgent(best, nowMs);
+      const preferred = urgent.before(best, nowMs, mayStart);
       if (preferred !== undefined) return firstOf(preferred);
       return othersWait && isAhead(best, nowMs) ? undefined : firstOf(best);
     },
