@@ -59,8 +59,8 @@ export async function show(request, output, signal) {
       `${response.status} ${response.statusText}`,
     );
     const headers = [...response.headers].map(([name, value]) => `${name}: ${value}`).join('\n');
-    const shown = element('pre', { tabindex: '0' });
-    output.replaceChildren(status, element('pre', { tabindex: '0' }, headers), shown);
+    const shown = element('pre', { tabIndex: 0 });
+    output.replaceChildren(status, element('pre', { tabIndex: 0 }, headers), shown);
     const type = response.headers.get('content-type') ?? '';
     if (type.startsWith('image/')) await showPicture(response, shown);
     else await showText(response, shown, type);

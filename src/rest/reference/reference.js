@@ -124,7 +124,7 @@ function foldedMembers(title, schema) {
 
 function tryIt(each, inputs, body) {
   const output = element('div', { ariaLive: 'polite' });
-  const command = element('pre', { tabindex: '0' });
+  const command = element('pre', { tabIndex: 0 });
   const send = element('button', { type: 'button' }, 'Call');
   const stop = element('button', { type: 'button', hidden: true }, 'Stop');
   let calling = new AbortController();
