@@ -11,8 +11,8 @@ const ROOT = join(import.meta.dirname, '..', '..');
 const text = readFileSync(join(ROOT, 'docs', 'operate.md'), 'utf8');
 const blocks = [...text.matchAll(/```sh\n(.*?)```/gs)].map(([, block = '']) => block);
 
-/** They change the machine, or need MongoDB's own tools. */
-const ELSEWHERE = /systemctl|mongodump|mongorestore/;
+/** They change the machine, or need what the machine may lack: MongoDB's tools, a cluster, an engine. */
+const ELSEWHERE = /systemctl|mongodump|mongorestore|npm install --global|kubectl|docker/;
 
 async function bash(script: string, env: Readonly<Record<string, string>>) {
   const child = spawn('bash', ['-euo', 'pipefail', '-c', script], {
