@@ -1,0 +1,114 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { defaultSettings } from '../src/domain/crawler-settings.ts';
+import type { Job } from '../src/domain/job.ts';
+import { createRid } from '../src/domain/rid.ts';
+import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
+import type { Lease, Store } from '../src/store/store.ts';
+
+// Measures on the embedded store how long a look from host to host takes in a short queue, in one with a
+// million URLs of one host, and in one with ten URLs each of 100,000 hosts. Every look continues where the
+// one before has stopped.
+
+const CASES = [
+  { title: '10 hosts, 1,000 URLs each', hosts: 10, each: 1_000 },
+  { title: '1 host, 1,000,000 URLs', hosts: 1, each: 1_000_000 },
+  { title: '100,000 hosts, 10 URLs each', hosts: 100_000, each: 10 },
+];
+const BATCH = 1_000;
+const LOOKS = 300;
+const LIMIT = 200;
+const LIMITS = { crawlerQueue: 1e9, accountQueue: 1e9 };
+const LEASE_MS = 3_600_000;
+const accountId = createRid(new Date());
+const silent = () => undefined;
+
+async function makeCrawler(store: Store, name: string): Promise<Lease> {
+  const now = new Date();
+  const crawlerId = createRid(now);
+  await store.crawlers.insert({
+    ...defaultSettings,
+    crawlerId,
+    accountId,
+    name,
+    tokenType: 'normal',
+    delivery: 'storage',
+    callbackUrl: undefined,
+    pausedByUser: false,
+    pausedByMonitor: false,
+    webhookSecrets: [],
+    createdAt: now,
+    updatedAt: now,
+  });
+  const lease = await store.queue.acquire(crawlerId, 'bench', LEASE_MS, now);
+  if (lease === undefined) throw new Error('no lease');
+  return lease;
+}
+
+function jobOf(crawlerId: string, host: string): Job {
+  const createdAt = new Date();
+  return {
+    rid: createRid(createdAt),
+    crawlerId,
+    accountId,
+    host,
+    url: `https://${host}/a/path/of/usual/length?and=query`,
+    method: 'GET',
+    body: undefined,
+    contentType: undefined,
+    parameters: {},
+    callbackHeaders: [],
+    priority: 5,
+    queueDeadline: undefined,
+    createdAt,
+  };
+}
+
+async function fill(store: Store, crawlerId: string, hosts: number, each: number): Promise<void> {
+  for (let from = 0; from < hosts * each; from += BATCH) {
+    const jobs = Array.from({ length: BATCH }, (_, n) =>
+      jobOf(crawlerId, `h${(from + n) % hosts}.example`),
+    );
+    await store.queue.push([{ crawlerId, accountId, jobs }], LIMITS, new Date());
+  }
+}
+
+/** The time of each look in ms, in ascending order. */
+async function look(store: Store, lease: Lease): Promise<number[]> {
+  const times: number[] = [];
+  let after = '';
+  for (let n = 0; n < LOOKS; n += 1) {
+    const hosts = { perHost: 4, rest: LIMIT, after, closed: [], full: [] };
+    const startedAt = performance.now();
+    const found = await store.queue.turn(lease, { look: { limit: LIMIT, hosts } }, new Date());
+    times.push(performance.now() - startedAt);
+    if (found.jobs.length === 0) throw new Error('the look found nothing');
+    after = found.lastHost ?? '';
+  }
+  return times.sort((a, b) => a - b);
+}
+
+const dataDir = await mkdtemp(join(tmpdir(), 'queued-crawler-looks-'));
+const logger = { debug: silent, info: silent, warn: silent, error: silent };
+const { store } = await openSqliteStore({ dataDir, logger });
+try {
+  await store.accounts.create({
+    accountId,
+    name: 'bench',
+    email: '',
+    tokenHashes: { normal: 'n', javascript: 'j' },
+    limits: {},
+    createdAt: new Date(),
+  });
+  for (const { title, hosts, each } of CASES) {
+    const lease = await makeCrawler(store, `looks-${hosts}`);
+    await fill(store, lease.crawlerId, hosts, each);
+    const times = await look(store, lease);
+    const at = (part: number): string => (times[Math.floor(times.length * part)] ?? 0).toFixed(2);
+    console.log(`${title}: p50 ${at(0.5)} ms, p95 ${at(0.95)} ms`);
+  }
+} finally {
+  await store.close();
+  await rm(dataDir, { recursive: true, force: true });
+}
