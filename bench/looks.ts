@@ -7,9 +7,9 @@ import { createRid } from '../src/domain/rid.ts';
 import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
 import type { Lease, Store } from '../src/store/store.ts';
 
-// Measures on the embedded store how long a look from host to host takes in a short queue, in one with a
-// million URLs of one host, and in one with ten URLs each of 100,000 hosts. Every look continues where the
-// one before has stopped.
+// Measures how long a look from host to host takes on the embedded store. The queues are a short one, one
+// with a million URLs of one host, and one with ten URLs each of 100,000 hosts. Every look continues where
+// the one before has stopped.
 
 const CASES = [
   { title: '10 hosts, 1,000 URLs each', hosts: 10, each: 1_000 },
