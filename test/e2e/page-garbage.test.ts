@@ -2,12 +2,13 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { NORMAL } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
+import { byLength } from '../support/length.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-const URLS = 5_000;
+const URLS = byLength(2_000, 5_000);
 /** Of the bytes that a thread allocates. What is dead and yet kept alive comes to a tenth or more. */
 const MOST_PROMOTED = 0.05;
 /** What keeps garbage alive has to get into the old generation itself first, which takes a while. */

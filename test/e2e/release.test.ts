@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { releaseEdits } from '../../scripts/release/prepare.ts';
+import { isLong } from '../support/length.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -16,37 +17,26 @@ test('a dry run makes what is published, with checksums, and changes nothing', a
     Promise.all(watched.map((path) => readFile(join(root, path), 'utf8')));
   const before = await texts();
   const { version } = JSON.parse(before[0] ?? '') as { version: string };
-  // The client has a test of its own, which builds it in the same folder; the image takes minutes.
+  // Client and package have tests of their own that make them; the image takes minutes.
+  const without = isLong ? 'client,image' : 'client,image,package';
   const { stdout } = await run(
     process.execPath,
-    [
-      'scripts/release.ts',
-      '99.0.0',
-      '--dry-run',
-      '--out',
-      folder.path,
-      '--without',
-      'client,image',
-    ],
+    ['scripts/release.ts', '99.0.0', '--dry-run', '--out', folder.path, '--without', without],
     { cwd: root },
   );
   for (const path of watched) expect(stdout).toContain(`would write 99.0.0 into ${path}`);
   expect(await texts()).toEqual(before);
-  expect((await readdir(join(folder.path, 'package'))).sort()).toEqual([
-    `queued-crawler-${version}.tgz`,
-    'sbom.cdx.json',
-  ]);
   const { stdout: checked } = await run('sha256sum', ['--check', 'SHA256SUMS'], {
     cwd: folder.path,
   });
-  expect(checked).toContain(`package/queued-crawler-${version}.tgz: OK`);
-  if (!stdout.includes('LEFT OUT chart')) {
-    expect(checked).toContain(`chart/queued-crawler-${version}.tgz: OK`);
+  for (const [name, file] of [
+    ['package', `package/queued-crawler-${version}.tgz`],
+    ['package', 'package/sbom.cdx.json'],
+    ['chart', `chart/queued-crawler-${version}.tgz`],
+  ] as const) {
+    if (stdout.includes(`LEFT OUT ${name}`)) continue;
+    expect(checked).toContain(`${file}: OK`);
   }
-  const sbom = JSON.parse(await readFile(join(folder.path, 'package', 'sbom.cdx.json'), 'utf8'));
-  expect(sbom.metadata.component).toMatchObject({ name: 'queued-crawler', version });
-  const names = sbom.components.map(({ name }: { name: string }) => name);
-  expect(names).toEqual(expect.arrayContaining(['undici', 'mongodb', 'preact']));
 });
 
 const files: Readonly<Record<string, string>> = {
