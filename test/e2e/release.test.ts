@@ -45,6 +45,8 @@ const files: Readonly<Record<string, string>> = {
   'package-lock.json':
     '{\n  "name": "queued-crawler",\n  "version": "0.9.0",\n  "packages": {\n    "": {\n      "name": "queued-crawler",\n      "version": "0.9.0"\n    },\n    "node_modules/a": {\n      "version": "0.9.0"\n    }\n  }\n}\n',
   'deploy/helm/Chart.yaml': 'apiVersion: v2\nversion: 0.9.0\nappVersion: 0.9.0\n',
+  'clients/python/pyproject.toml': '[project]\nversion = "0.9.0"\n',
+  'docs/clients.md': 'queued-crawler-client-0.9.0.tgz\ndist/queued_crawler-0.9.0-py3-none-any.whl\n',
   'CHANGELOG.md':
     '# Changelog\n\n## Unreleased\n\n### Added\n\n- This.\n\n## 0.9.0 (2026-01-01)\n\n- That.\n',
 };
@@ -65,6 +67,10 @@ test('a release writes its version wherever it stands, and a heading into the ch
   });
   expect(edits.get('deploy/helm/Chart.yaml')).toBe(
     'apiVersion: v2\nversion: 0.10.0\nappVersion: 0.10.0\n',
+  );
+  expect(edits.get('clients/python/pyproject.toml')).toBe('[project]\nversion = "0.10.0"\n');
+  expect(edits.get('docs/clients.md')).toBe(
+    'queued-crawler-client-0.10.0.tgz\ndist/queued_crawler-0.10.0-py3-none-any.whl\n',
   );
   expect(edits.get('CHANGELOG.md')).toBe(
     '# Changelog\n\n## Unreleased\n\n## 0.10.0 (2026-02-03)\n\n### Added\n\n- This.\n\n## 0.9.0 (2026-01-01)\n\n- That.\n',
