@@ -31,13 +31,13 @@ describe.skipIf(mongodbUri === '')('commands to MongoDB, counted in the driver',
     const receiver = open.use(await startReceiver({ answer: ACKNOWLEDGE }));
     const env = { MONGODB_URI: database.uri, ...COMMAND_SETTINGS };
     const service = open.use(await startCountedProcess(env));
-    const idle = await commandsWhenIdle(service, byLength(3, 10));
+    const idle = await commandsWhenIdle(service, byLength(5, 10));
     bench = { service, site, hook: receiver.url, idle };
   });
   afterAll(() => open.disposeAsync());
 
   test('one URL to an idle crawler: 28 at most', async () => {
-    expectPerUrl(await commandsOfOneUrl(bench, byLength(6, 30)), 28);
+    expectPerUrl(await commandsOfOneUrl(bench, byLength(12, 30)), 28);
   });
 
   test.runIf(isLong)('pages of 1 s at concurrency 50: one per URL at most', async () => {
@@ -53,7 +53,7 @@ describe.skipIf(mongodbUri === '')('commands to MongoDB, counted in the driver',
   // A turn costs the same however many pages ended since the last one, and on a machine that other
   // tests keep busy they are few.
   test('a backlog of fast pages: a fifth per URL at most', async () => {
-    const urls = byLength(3_000, 10_000);
+    const urls = byLength(5_000, 10_000);
     expectPerUrl(await commandsPerUrl(bench, { pageMs: 0, concurrency: 50, urls }), 0.2);
   });
 
