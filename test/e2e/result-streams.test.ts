@@ -195,7 +195,7 @@ test('a consumer that follows gets every result, across kill -9 of the service a
 });
 
 test('a consumer that does not read holds a small part of its results, and nobody up', async () => {
-  const pages = byLength(24, 150);
+  const pages = byLength(40, 150);
   await using folder = await temporaryFolder();
   await using site = await startSite({
     routes: {
