@@ -58,6 +58,26 @@ describe.skipIf(mongodbUri === '')('counters', () => {
   );
 
   test(
+    'of an account have what its process is writing when they are read',
+    withProcesses(async ({ bench, stopped, gate }) => {
+      const crawler = await bench.crawler();
+      const { accountId, crawlerId } = crawler;
+      const { outcomes } = await bench.push(makeJobs(crawler, 1));
+      expect(await bench.store.accounts.queued(accountId)).toBe(1);
+      const [pushed] = outcomes;
+      if (pushed === undefined || !('rid' in pushed)) throw new Error('no rid');
+      const write = gate.hold(commandOn('update', 'accounts'));
+      await stopped.queue.deleteJob(crawlerId, pushed.rid, at(1));
+      const first = stopped.accounts.queued(accountId);
+      await write.reached;
+      const second = stopped.accounts.queued(accountId);
+      expect(await bench.store.accounts.queued(accountId)).toBe(1);
+      write.release();
+      expect(await Promise.all([first, second])).toEqual([0, 0]);
+    }),
+  );
+
+  test(
     'know nothing of a turn that fails, and a clean-up that fails fails nobody',
     withProcesses(async ({ bench, stopped, gate, c }) => {
       const crawler = await bench.crawler({ delivery: 'webhook' });
