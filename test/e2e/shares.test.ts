@@ -4,6 +4,7 @@ import { eventually } from '../support/eventually.ts';
 import { isLong } from '../support/length.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
 import { type ServiceProcess, startProcess } from '../support/service-process.ts';
+import { startSite } from '../support/site.ts';
 import { JAVASCRIPT, NORMAL } from '../support/tokens.ts';
 
 const CONCURRENCY = 100;
@@ -18,7 +19,9 @@ async function crawlerAt(service: ServiceProcess): Promise<Crawler> {
   return (await service.rest('GET', PATH)).json as Crawler;
 }
 
-/** Waits until so many processes work on the crawler, each with an equal part of its slots. */
+/**
+ * Waits until this number of processes work on the crawler, each with an equal part of its slots.
+ */
 async function expectShared(service: ServiceProcess, processes: number): Promise<void> {
   await eventually(
     async () => {
@@ -110,4 +113,51 @@ describe.skipIf(mongodbUri === '')('a crawler with many slots', () => {
     },
     400_000,
   );
+
+  test('that is polite is shared by hosts: no host gets more than its pace, whichever process joins, dies or ends', async () => {
+    const pace = { max_per_host: 2, delay_ms: 200, robots_txt: false };
+    await using database = testDatabase();
+    await using stack = new AsyncDisposableStack();
+    const sites = await Promise.all(Array.from({ length: 32 }, () => startSite()));
+    for (const site of sites) stack.use(site);
+    const env = { MONGODB_URI: database.uri };
+    await using first = await startProcess(env);
+    const settings = { name: 'wide', concurrency: 50, politeness: pace };
+    await first.rest('POST', `/crawler/${NORMAL}`, settings);
+    for (let part = 0; part < 4; part += 1) {
+      const items = sites.flatMap(({ url }) =>
+        Array.from({ length: 25 }, (_, n) => ({ url: `${url}/delay/1500?n=${part * 25 + n}` })),
+      );
+      expect((await first.rest('POST', `${PATH}/push_batch`, { items })).status).toBe(200);
+    }
+    const shared = (service: ServiceProcess, count: number) =>
+      eventually(
+        async () => {
+          const slots = (await crawlerAt(service)).processes.map((each) => each.slots);
+          expect(slots.filter((each) => each > 0)).toHaveLength(count);
+        },
+        { timeoutMs: 30_000, what: `${count} processes with slots` },
+      );
+    const hits = () => sites.reduce((sum, site) => sum + site.hits(), 0);
+    await using second = await startProcess(env);
+    await shared(first, 2);
+    const before = hits();
+    await eventually(() => expect(hits()).toBeGreaterThan(before + 150), { timeoutMs: 30_000 });
+    // The lead dies: the helper leads, and the third process helps.
+    await first.kill9();
+    await using third = await startProcess(env);
+    await shared(third, 2);
+    await second.terminate();
+    await shared(third, 1);
+    const after = hits();
+    await eventually(() => expect(hits()).toBeGreaterThan(after + 100), { timeoutMs: 30_000 });
+    await third.rest('POST', `${PATH}/purge`);
+    for (const site of sites) {
+      expect(site.maxConcurrent).toBeLessThanOrEqual(pace.max_per_host);
+      const starts = site.seen.map(({ at }) => at.getTime());
+      const tenth = starts.slice(10).map((at, index) => at - (starts[index] ?? 0));
+      // Of ten delays, two for requests that were on their way for long.
+      expect(Math.min(...tenth)).toBeGreaterThanOrEqual(8 * pace.delay_ms);
+    }
+  }, 400_000);
 });
