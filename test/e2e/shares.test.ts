@@ -160,4 +160,42 @@ describe.skipIf(mongodbUri === '')('a crawler with many slots', () => {
       expect(Math.min(...tenth)).toBeGreaterThanOrEqual(8 * pace.delay_ms);
     }
   }, 400_000);
+
+  test('that shares its pace with another one asks a host together with it no more than one may, whichever process dies', async () => {
+    const pace = { max_per_host: 1, delay_ms: 200, robots_txt: false, group: 'partner' };
+    await using database = testDatabase();
+    await using site = await startSite();
+    const env = { MONGODB_URI: database.uri };
+    await using first = await startProcess(env);
+    await using second = await startProcess(env);
+    for (const name of ['one', 'two']) {
+      const settings = { name, concurrency: 10, politeness: pace };
+      await second.rest('POST', `/crawler/${NORMAL}`, settings);
+      const items = Array.from({ length: 100 }, (_, n) => ({ url: `${site.url}/page/${n}` }));
+      await second.rest('POST', `/crawler/${NORMAL}/${name}/push_batch`, { items });
+    }
+    const moreHits = async (more: number): Promise<void> => {
+      const before = site.hits();
+      await eventually(() => expect(site.hits()).toBeGreaterThan(before + more), {
+        timeoutMs: 60_000,
+      });
+    };
+    await moreHits(20);
+    await first.kill9();
+    await moreHits(20);
+    await using third = await startProcess(env);
+    await second.kill9();
+    await moreHits(20);
+    const completed = await Promise.all(
+      ['one', 'two'].map(async (name) => {
+        const { json } = await third.rest('GET', `/crawler/${NORMAL}/${name}`);
+        return json.activity.completed as number;
+      }),
+    );
+    expect(Math.min(...completed)).toBeGreaterThan(0);
+    expect(site.maxConcurrent).toBe(1);
+    const starts = site.seen.map(({ at }) => at.getTime());
+    const tenth = starts.slice(10).map((at, index) => at - (starts[index] ?? 0));
+    expect(Math.min(...tenth)).toBeGreaterThanOrEqual(8 * pace.delay_ms);
+  }, 400_000);
 });
