@@ -92,7 +92,12 @@ export function createCrawlerCommand(context: CommandContext): Command {
       async ({ client, output }, name, options) => {
         const before = isPolite(options) ? await client.crawlers.getCrawler({ name }) : undefined;
         const settings = settingsOf(options, before?.crawler?.politeness);
-        const { crawler } = await client.crawlers.updateCrawler({ name, ...settings });
+        const { crawler } = await client.crawlers.updateCrawler({
+          name,
+          ...settings,
+          // Its politeness is written as a whole.
+          ...(before?.crawler === undefined ? {} : { etag: before.crawler.etag }),
+        });
         if (crawler !== undefined) await show(output, crawler);
       },
     ),
