@@ -81,6 +81,17 @@ export function settingsOf(draft: CrawlerDraft, isWebhook: boolean) {
   });
 }
 
+/** The settings that a draft changes of a crawler. */
+export function changedSettings(crawler: Crawler, draft: CrawlerDraft, isWebhook: boolean) {
+  const before: Readonly<Record<string, unknown>> = settingsOf(draftOf(crawler), isWebhook);
+  const after = settingsOf(draft, isWebhook);
+  return Object.fromEntries(
+    Object.entries(after).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name]),
+    ),
+  ) as Partial<typeof after>;
+}
+
 /** The whole numbers among them: label, name in the protocol, bounds, default, help. */
 const NUMBERS = {
   concurrency: [
@@ -141,14 +152,35 @@ const NUMBERS = {
   ],
 } as const;
 
+const titleOf = (field: keyof typeof NUMBERS): string => NUMBERS[field][0];
+
+/** How each field is called. */
+export const draftTitles: Readonly<Record<keyof CrawlerDraft, string>> = {
+  callbackUrl: 'Callback URL',
+  concurrency: titleOf('concurrency'),
+  deliveryConcurrency: titleOf('deliveryConcurrency'),
+  maxRetries: titleOf('maxRetries'),
+  retryWindowHours: titleOf('retryWindowHours'),
+  unique: 'Queue each URL once',
+  uniqueFor: titleOf('uniqueFor'),
+  maxPerHost: titleOf('maxPerHost'),
+  delayMs: titleOf('delayMs'),
+  robotsTxt: 'Honour robots.txt',
+  group: 'Pace group',
+  groupByDomain: 'Group hosts by domain',
+  hosts: 'Exceptions for hosts',
+};
+
 /** The fields for those settings, with help next to each. */
 export function SettingFields(props: {
   readonly draft: CrawlerDraft;
   readonly isWebhook: boolean;
   readonly fault: Fault | undefined;
+  /** Whether a number has to be given; otherwise an empty one has its default. */
+  readonly required?: boolean;
   readonly onChange: (draft: CrawlerDraft) => void;
 }) {
-  const { draft, isWebhook, fault } = props;
+  const { draft, isWebhook, fault, required = false } = props;
   const text = (
     name: Exclude<keyof CrawlerDraft, 'robotsTxt' | 'groupByDomain' | 'unique' | 'hosts'>,
   ) => ({
@@ -158,14 +190,15 @@ export function SettingFields(props: {
   });
   const number = (field: keyof typeof NUMBERS) => {
     const [label, name, min, max, placeholder, help] = NUMBERS[field];
-    return { ...text(field), type: 'number', label, name, min, max, placeholder, help } as const;
+    const range = { type: 'number', min, max, required } as const;
+    return { ...text(field), ...range, label, name, placeholder, help } as const;
   };
   return (
     <>
       {isWebhook && (
         <TextField
           {...text('callbackUrl')}
-          label="Callback URL"
+          label={draftTitles.callbackUrl}
           name="callback_url"
           type="url"
           required
@@ -182,7 +215,7 @@ export function SettingFields(props: {
       <fieldset class="choices">
         <legend>Repeated URLs</legend>
         <CheckField
-          label="Queue each URL once"
+          label={draftTitles.unique}
           help="unless its push says otherwise"
           value={draft.unique}
           onInput={(unique) => props.onChange({ ...draft, unique })}
@@ -194,19 +227,19 @@ export function SettingFields(props: {
         <TextField {...number('maxPerHost')} />
         <TextField {...number('delayMs')} />
         <CheckField
-          label="Honour robots.txt"
+          label={draftTitles.robotsTxt}
           help="and its crawl-delay"
           value={draft.robotsTxt}
           onInput={(robotsTxt) => props.onChange({ ...draft, robotsTxt })}
         />
         <TextField
           {...text('group')}
-          label="Pace group"
+          label={draftTitles.group}
           name="politeness.group"
           help="Crawlers with the same name share these limits at each host."
         />
         <CheckField
-          label="Group hosts by domain"
+          label={draftTitles.groupByDomain}
           help="all hosts of a registrable domain count as one; for URLs pushed from now on"
           value={draft.groupByDomain}
           onInput={(groupByDomain) => props.onChange({ ...draft, groupByDomain })}
