@@ -93,6 +93,11 @@ export const errorTable: readonly ErrorReason[] = [
     as: ['conflict'],
     meaning: 'A crawler of this name exists with another value of `field`.',
   },
+  {
+    reason: 'crawler_changed',
+    as: ['failed_precondition'],
+    meaning: 'Another client has changed the crawler since `etag` was read.',
+  },
   { reason: 'account_exists', as: ['conflict'], meaning: 'An account of this name exists.' },
   { reason: 'token_taken', as: ['conflict'], meaning: 'The token belongs to another account.' },
   {

@@ -53,7 +53,8 @@ export function crawlerHandlers(deps: {
     },
     async updateCrawler(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
-      const updated = await crawlers.update(owner, request.name, toCrawlerInput(request));
+      const { name, etag } = request;
+      const updated = await crawlers.update(owner, name, toCrawlerInput(request), etag);
       return { crawler: toMessage(updated) };
     },
     async pauseCrawler(request, call) {

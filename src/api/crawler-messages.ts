@@ -21,6 +21,7 @@ import {
   counterNames,
   isPaused,
 } from '../domain/crawler.ts';
+import { crawlerEtag } from '../domain/crawler-etag.ts';
 import {
   crawlerSettings,
   type Setting,
@@ -64,6 +65,7 @@ export function toCrawlerMessage(
     processes: reading === undefined ? [] : processesOf(crawler, reading),
     createdAt: timestampFromDate(crawler.createdAt),
     updatedAt: timestampFromDate(crawler.updatedAt),
+    etag: crawlerEtag(crawler),
   };
 }
 

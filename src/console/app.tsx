@@ -1,4 +1,4 @@
-import { isAccount, session } from './api/session.ts';
+import { isAccount, isOperator, session } from './api/session.ts';
 import { AccountPage } from './pages/account/account-page.tsx';
 import { AccountsPage } from './pages/admin/accounts-page.tsx';
 import { SetupPage } from './pages/admin/setup-page.tsx';
@@ -14,6 +14,9 @@ import { Link, segments } from './shell/route.tsx';
 import { Shell } from './shell/shell.tsx';
 import { Empty } from './ui/notice.tsx';
 
+const ACCOUNT_PLACES = new Set(['crawlers', 'crawl', 'storage', 'find', 'account']);
+const OPERATOR_PLACES = new Set(['accounts', 'system', 'setup']);
+
 /** The whole console. */
 export function App() {
   if (session.value === undefined) return <SignInPage />;
@@ -26,6 +29,21 @@ export function App() {
 
 function Page() {
   const [place = isAccount.value ? 'crawlers' : 'accounts', name, tab] = segments.value;
+  const isOperators = OPERATOR_PLACES.has(place);
+  if (isOperators ? !isOperator.value : ACCOUNT_PLACES.has(place) && !isAccount.value) {
+    return (
+      <Empty title={`This page is for ${isOperators ? 'operators' : 'accounts'}`}>
+        <p>
+          {isOperators
+            ? 'You are signed in as an account. It needs the admin token.'
+            : 'You are signed in as an operator. It needs a token of the account.'}
+        </p>
+        <Link to="/" class="button">
+          To the start
+        </Link>
+      </Empty>
+    );
+  }
   switch (place) {
     case 'crawlers':
       if (name === undefined) return <CrawlersPage />;

@@ -153,13 +153,15 @@ export interface CrawlerStore {
   list(accountId: string, paging: Paging, tokenType?: TokenType): Promise<Crawler[]>;
   /**
    * Returns the changed crawler; undefined if it does not exist. Throws the error of
-   * `quotaExceeded` if a higher concurrency would exceed the quota.
+   * `quotaExceeded` if a higher concurrency would exceed the quota, that of `assertEtag` if the
+   * crawler has another `crawlerEtag` than `etag`.
    */
   update(
     crawlerId: string,
     patch: CrawlerPatch,
     now: Date,
     quota?: Pick<CrawlerQuota, 'concurrency'>,
+    etag?: string,
   ): Promise<Crawler | undefined>;
   /**
    * Replaces the signing secrets if the newest of them still is `newest` (undefined: no secret

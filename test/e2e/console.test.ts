@@ -41,6 +41,10 @@ const crawler = async (name: string) =>
 const make = (name: string, more: object = {}) =>
   scene.app.rest('POST', `/crawler/${NORMAL}`, { name, ...more });
 
+/** Confirms a removal. */
+const removeInDialog = (page: Page) =>
+  page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click();
+
 // Most tests use one page, which is signed in once; a test that fails leaves its page behind.
 let signedIn: Page | undefined;
 
@@ -124,7 +128,7 @@ test('crawlers are listed with what they do, filtered and sorted', async () => {
     });
     await page.getByRole('button', { name: 'Need attention' }).click();
     await eventually(async () => expect(await page.getByRole('row').count()).toBe(2));
-    await row('partner').getByText('Callback fails').waitFor();
+    await row('partner').getByText('Callback failing').waitFor();
     await page.getByLabel('Filter by name').fill('nothing');
     await page.getByText('No crawler is like that').waitFor();
     await page.getByRole('button', { name: 'Show all' }).click();
@@ -155,7 +159,7 @@ test('a crawler is made with its settings, edited, paused, unpaused, purged and 
     );
     await page.getByRole('button', { name: 'Create crawler' }).click();
     const first = (await page.getByText('whsec_').innerText()).trim();
-    await page.getByRole('button', { name: 'I have kept it' }).click();
+    await page.getByRole('button', { name: 'I have saved it' }).click();
     for (const name of ['made', 'made-by-grpc']) {
       expect(await crawler(name)).toMatchObject({
         delivery: 'webhook',
@@ -175,6 +179,7 @@ test('a crawler is made with its settings, edited, paused, unpaused, purged and 
 
     await page.getByRole('link', { name: 'Queue', exact: true }).click();
     await page.getByRole('button', { name: /^Remove http/ }).click();
+    await removeInDialog(page);
     await page.getByText('Nothing waits').waitFor();
     expect(Number((await crawler('made')).activity.deleted)).toBe(1);
 
@@ -184,7 +189,8 @@ test('a crawler is made with its settings, edited, paused, unpaused, purged and 
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Saved; it applies at once.').waitFor();
     expect((await crawler('made')).concurrency).toBe(9);
-    await page.getByRole('button', { name: 'Make a new one' }).click();
+    await page.getByRole('button', { name: 'New secret' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Replace' }).click();
     const second = (await page.getByText('whsec_').innerText()).trim();
     expect(second).not.toBe(first);
     const tried = await scene.app.rest('POST', `/crawler/${NORMAL}/made/test_delivery`);
@@ -234,6 +240,7 @@ test('results are shown as page, source and tree, and removed', async () => {
     await page.getByText('"Lamp"').waitFor();
     await page.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('button', { name: /Remove the result of .*data/ }).click();
+    await removeInDialog(page);
     await page.getByText('Removed the result.').waitFor();
     const stored = (rid = '') => scene.app.rest('GET', `/storage?token=${NORMAL}&rid=${rid}`);
     expect((await stored(data)).status).toBe(404);
@@ -292,15 +299,15 @@ test('failures are grouped by reason, deliveries list their attempts and are rep
     const came = (count: number) =>
       eventually(() => expect(scene.receiver.deliveries.length).toBe(before + count));
     await page.getByRole('button', { name: 'Replay http' }).first().click();
-    await page.getByText('1 made due again.').waitFor();
+    await page.getByText('Queued for replay: 1.').waitFor();
     await came(1);
     for (const at of [0, 1]) await page.getByRole('checkbox').nth(at).check();
     await page.getByRole('button', { name: 'Replay 2' }).click();
     await came(3);
     await page.getByRole('button', { name: 'Replay a time range' }).click();
-    await page.getByLabel('Only what was given up').uncheck();
+    await page.getByLabel('Only failed deliveries').uncheck();
     await page.getByRole('button', { name: 'Replay', exact: true }).click();
-    await page.getByRole('dialog').getByText('8 made due again.').waitFor();
+    await page.getByRole('dialog').getByText('Queued for replay: 8.').waitFor();
     await came(11);
     await page.getByRole('dialog').getByRole('button', { name: 'Close' }).first().click();
     await page.getByRole('button', { name: 'Send a test' }).click();
@@ -370,6 +377,7 @@ test('storage lists what belongs to no crawler, and asynchronous crawls that wai
     const jobs = page.getByRole('table', { name: 'Asynchronous crawls' });
     await jobs.getByText(waiting).waitFor();
     await jobs.getByRole('button', { name: 'Remove' }).click();
+    await removeInDialog(page);
     await page.getByText('Removed the job.').waitFor();
     const found = await scene.app.rest('GET', `/async/${NORMAL}/find_by_rid/${waiting}`);
     expect(found.json.status).toBe('NOT_QUEUED');
@@ -458,7 +466,10 @@ test('the operator makes an account, limits it, replaces a token and deletes it'
     await page.getByRole('button', { name: 'Make account' }).click();
     const token = await page.getByRole('region', { name: 'Normal token' }).innerText();
     expect((await scene.app.rest('GET', `/crawler/${token.trim()}`)).status).toBe(200);
-    await page.getByRole('button', { name: 'Done' }).click();
+    // Shown this once: nothing but its button closes it.
+    await page.keyboard.press('Escape');
+    await page.mouse.click(5, 5);
+    await page.getByRole('button', { name: 'I have saved them' }).click();
     const open = page.getByRole('button', { name: 'Open account client' });
     await open.click();
     await page.getByLabel('Crawlers', { exact: true }).fill('3');
@@ -467,8 +478,16 @@ test('the operator makes an account, limits it, replaces a token and deletes it'
     expect(Number((await account()).limits?.crawlers)).toBe(3);
     await open.click();
     await page.getByRole('button', { name: 'New Normal token' }).click();
+    const replace = page.getByRole('button', { name: 'Replace' });
+    expect(await replace.isDisabled()).toBe(true);
+    expect((await scene.app.rest('GET', `/crawler/${token.trim()}`)).status).toBe(200);
+    await page.getByLabel('Type client to confirm').fill('client');
+    await replace.click();
     await page.getByText('shown this once').waitFor();
     expect((await scene.app.rest('GET', `/crawler/${token.trim()}`)).status).toBe(401);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'I have saved it' }).click();
+    await open.click();
     await page.getByRole('button', { name: 'Delete…' }).click();
     await page.getByLabel('Type client to confirm').fill('client');
     await page.getByRole('button', { name: 'Delete', exact: true }).click();
@@ -523,7 +542,7 @@ test('it is live while the service streams, and says so when it is not', async (
 
     await page.route('**/queuedcrawler.v1.WatchService/*', (route) => route.abort());
     await page.getByRole('link', { name: 'Crawlers', exact: true }).first().click();
-    await page.getByText('Not live: asked every few seconds').waitFor();
+    await page.getByText('Not live: updated every few seconds').waitFor();
     await page.getByRole('link', { name: 'watched' }).waitFor();
     await page.route('**/queuedcrawler.v1.*/*', (route) => route.abort());
     await page.clock.fastForward(POLL_MS);

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { type Crawler, CrawlerSchema } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
+import { defined } from '../../domain/defined.ts';
 import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session } from '../command-context.ts';
 import { addSettings, type SettingOptions, settingsFrom } from '../crawler-settings.ts';
@@ -75,9 +76,15 @@ export function createCrawlerCommand(context: CommandContext): Command {
       'Change settings of a crawler, at once.',
       'update shop --concurrency 50',
       async ({ client, output }, name, options) => {
-        const before = await client.crawlers.getCrawler({ name });
-        const settings = settingsFrom(options, before.crawler);
-        const { crawler } = await client.crawlers.updateCrawler({ name, ...settings });
+        const { crawler: before } = await client.crawlers.getCrawler({ name });
+        const settings = settingsFrom(options, before);
+        // Politeness is written as a whole.
+        const etag = settings.politeness === undefined ? undefined : before?.etag;
+        const { crawler } = await client.crawlers.updateCrawler({
+          name,
+          ...settings,
+          ...defined({ etag }),
+        });
         if (crawler !== undefined) await show(output, crawler);
       },
     ),

@@ -11,6 +11,8 @@ export interface Fault {
   readonly text: string;
   /** What to do about it; empty when the text says it. */
   readonly advice: string;
+  /** Whether the same call may succeed later. */
+  readonly isTransient: boolean;
 }
 
 /** Describes any error of a call. */
@@ -27,8 +29,9 @@ export function faultOf(error: unknown): Fault {
     field: request?.fieldViolations[0]?.field ?? '',
     text: unreached ? 'The service does not answer.' : wire.rawMessage,
     advice: unreached
-      ? 'Check that it runs and that this computer reaches it; the console tries again by itself.'
+      ? 'Check that it runs and that this computer reaches it.'
       : (ADVICE[wire.code] ?? ''),
+    isTransient: unreached || [Code.Unavailable, Code.ResourceExhausted].includes(wire.code),
   };
 }
 

@@ -1,5 +1,6 @@
 import { computed, signal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { hasKeys } from './theme.ts';
 
 /** Something the user can do, from the palette or by its keys. */
 export interface Command {
@@ -48,6 +49,7 @@ export function onKey(event: KeyboardEvent): void {
     openPanel.value = openPanel.peek() === 'palette' ? undefined : 'palette';
     return;
   }
+  if (!hasKeys.peek()) return;
   if (event.metaKey || event.ctrlKey || event.altKey || isWriting(event.target)) return;
   if (document.querySelector('dialog[open]') !== null) return;
   if (event.key === '?') {

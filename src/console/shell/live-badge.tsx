@@ -23,7 +23,7 @@ export function LiveBadge() {
   }
   return (
     <span class="live" role="status" title="The service is asked again every few seconds">
-      Not live: asked every few seconds
+      Not live: updated every few seconds
     </span>
   );
 }

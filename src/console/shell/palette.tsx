@@ -2,9 +2,12 @@ import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { knownCrawlers } from '../pages/crawlers/crawler-feed.ts';
 import { Dialog } from '../ui/dialog.tsx';
+import { CheckField } from '../ui/field.tsx';
+import { bound } from '../ui/form.tsx';
 import { type Command, commands, openPanel } from './commands.ts';
 import { Keys } from './keys.tsx';
 import { navigate } from './route.tsx';
+import { hasKeys } from './theme.ts';
 
 const MAX_SHOWN = 12;
 const RID = /^[0-9a-f]{24}$/;
@@ -94,6 +97,7 @@ export function Shortcuts() {
         openPanel.value = undefined;
       }}
     >
+      <CheckField label="Single keys" help="Off: only Ctrl K does something." {...bound(hasKeys)} />
       <ul class="stack tight">
         {[
           { title: 'Open any crawler or command', keys: 'Ctrl K' },

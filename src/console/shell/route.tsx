@@ -36,6 +36,25 @@ export function setQuery(name: string, value: string): void {
   address.value = readAddress();
 }
 
+/** A choice that is a parameter of the address, so that a link and a reload keep it. */
+export function queryField<Value extends string>(
+  name: string,
+  values: readonly Value[],
+  fallback: Value,
+) {
+  const read = (from: URLSearchParams): Value =>
+    values.find((each) => each === from.get(name)) ?? fallback;
+  return {
+    get value(): Value {
+      return read(query.value);
+    },
+    set value(next: Value) {
+      setQuery(name, next === fallback ? '' : next);
+    },
+    peek: (): Value => read(query.peek()),
+  };
+}
+
 /** The properties of {@link Link}. */
 interface LinkProps {
   readonly to: string;

@@ -8,6 +8,7 @@ import { onKey, openPanel, useCommands } from './commands.ts';
 import { Keys } from './keys.tsx';
 import { LiveBadge } from './live-badge.tsx';
 import { Palette, Shortcuts } from './palette.tsx';
+import { PushPills } from './push-pill.tsx';
 import { Link, navigate, segments } from './route.tsx';
 import { appliedTheme, density, theme } from './theme.ts';
 
@@ -46,7 +47,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
       keys,
       run: () => navigate(path),
     })),
-    { title: 'Switch between light and dark', keys: 't', run: switchTheme },
+    { title: 'Switch between light and dark', run: switchTheme },
     { title: 'Switch between roomy and compact rows', run: switchDensity },
     { title: 'Sign out', run: () => endSession() },
   ]);
@@ -55,12 +56,15 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
     return () => removeEventListener('keydown', onKey);
   }, []);
   const path = segments.value.slice(0, 2).join('/');
+  const title = titleOf(segments.value);
   useLayoutEffect(() => {
     // A screen reader begins the new page at its start, as it does with a loaded one.
     if (!isFirst.current) main.current?.focus();
     isFirst.current = false;
-    document.title = [...path.split('/').reverse(), 'Queued Crawler'].filter(Boolean).join(' · ');
   }, [path]);
+  useLayoutEffect(() => {
+    document.title = title;
+  }, [title]);
 
   return (
     <>
@@ -96,6 +100,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
           <header class="bar">
             <Crumbs />
             <div class="bar-end">
+              <PushPills />
               <LiveBadge />
               <Button
                 onClick={() => {
@@ -151,6 +156,14 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
       <Toasts />
     </>
   );
+}
+
+/** The title of the window: the innermost part of the address first. */
+function titleOf(parts: readonly string[]): string {
+  const [first = '', name, tab] = parts;
+  const place = [...ACCOUNT_PLACES, ...OPERATOR_PLACES].find(({ path }) => path === `/${first}`);
+  const shown = [tab, name === '+new' ? 'new' : name].filter((each) => each !== undefined);
+  return [...shown, place?.title, 'Queued Crawler'].filter(Boolean).join(' · ');
 }
 
 /** The name of the product. */

@@ -12,13 +12,16 @@ dark.addEventListener('change', () => {
   systemIsDark.value = dark.matches;
 });
 
-/** The chosen theme; kept by the browser, as is the density. */
+/** The chosen theme; kept by the browser, as are the density and the keys. */
 export const theme = signal((localStorage.getItem('console-theme') ?? 'system') as Theme);
 
 /** The chosen density. */
 export const density = signal(
   (localStorage.getItem('console-density') ?? 'comfortable') as Density,
 );
+
+/** Whether single keys do something; Ctrl K always does. */
+export const hasKeys = signal(localStorage.getItem('console-keys') !== 'off');
 
 /** The theme that is seen. */
 export const appliedTheme = computed(() => {
@@ -31,4 +34,5 @@ effect(() => {
   document.documentElement.dataset['density'] = density.value;
   localStorage.setItem('console-theme', theme.value);
   localStorage.setItem('console-density', density.value);
+  localStorage.setItem('console-keys', hasKeys.value ? 'on' : 'off');
 });

@@ -26,6 +26,9 @@ export function Card(props: {
   );
 }
 
+/** Characters of a fact that fit into a column; longer ones get a line of their own. */
+const MAX_SHORT = 40;
+
 /** Names and values. */
 export function Facts({
   items,
@@ -35,7 +38,7 @@ export function Facts({
   return (
     <dl class="facts">
       {items.map(([name, value]) => (
-        <div key={name}>
+        <div key={name} class={typeof value === 'string' && value.length > MAX_SHORT ? 'long' : ''}>
           <dt>{name}</dt>
           <dd>{value}</dd>
         </div>

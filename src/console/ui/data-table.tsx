@@ -11,7 +11,11 @@ export interface Column<Row> {
   readonly grow?: boolean;
   /** Takes a line of its own where rows are cards, without a label. */
   readonly whole?: boolean;
+  /** Stands at the right of the cell before it where rows are cards. */
+  readonly beside?: boolean;
   readonly sortable?: boolean;
+  /** Is left out where there is little room. */
+  readonly minor?: boolean;
 }
 
 /** The properties of {@link DataTable}. */
@@ -25,7 +29,7 @@ interface DataTableProps<Row> {
   readonly onSort?: (by: string) => void;
 }
 
-/** Rows and columns; on a telephone each row is a card. */
+/** Rows and columns; on a telephone each row is a small card. */
 export function DataTable<Row>(props: DataTableProps<Row>) {
   const { columns, sort, onSort } = props;
   return (
@@ -33,11 +37,11 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       <table class="rows-as-cards" aria-label={props.label}>
         <thead>
           <tr>
-            {columns.map(({ id, title, number, sortable }) => (
+            {columns.map(({ id, title, number, sortable, minor }) => (
               <th
                 key={id}
                 scope="col"
-                class={number ? 'number' : undefined}
+                class={[number && 'number', minor && 'minor'].filter(Boolean).join(' ')}
                 aria-sort={sort?.by === id ? direction(sort.descending) : undefined}
               >
                 {sortable && onSort !== undefined ? (
@@ -55,10 +59,16 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
         <tbody>
           {props.rows.map((row) => (
             <tr key={props.keyOf(row)}>
-              {columns.map(({ id, title, cell, number, grow, whole }) => (
+              {columns.map(({ id, title, cell, number, grow, whole, beside, minor }) => (
                 <td
                   key={id}
-                  class={[number && 'number', grow && 'grow', whole && 'whole']
+                  class={[
+                    number && 'number',
+                    grow && 'grow',
+                    whole && 'whole',
+                    beside && 'beside',
+                    minor && 'minor',
+                  ]
                     .filter(Boolean)
                     .join(' ')}
                   data-label={whole || title === '' ? undefined : title}

@@ -8,6 +8,8 @@ export function Dialog(props: {
   readonly title: string;
   readonly onClose: () => void;
   readonly wide?: boolean;
+  /** Whether only a button of its content closes it: what it shows is not shown again. */
+  readonly insistent?: boolean;
   readonly children: ComponentChildren;
 }) {
   const element = useRef<HTMLDialogElement>(null);
@@ -25,18 +27,20 @@ export function Dialog(props: {
       aria-labelledby={id}
       onCancel={(event) => {
         event.preventDefault();
-        props.onClose();
+        if (!props.insistent) props.onClose();
       }}
       onClick={(event) => {
-        if (event.target === element.current) props.onClose();
+        if (event.target === element.current && !props.insistent) props.onClose();
       }}
     >
       <div class="stack">
         <div class="row spread">
           <h2 id={id}>{props.title}</h2>
-          <Button kind="plain" class="icon-only" label="Close" onClick={props.onClose}>
-            <Icon name="close" />
-          </Button>
+          {!props.insistent && (
+            <Button kind="plain" class="icon-only" label="Close" onClick={props.onClose}>
+              <Icon name="close" />
+            </Button>
+          )}
         </div>
         {props.children}
       </div>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { type Column, DataTable } from './data-table.tsx';
-import { Loading } from './notice.tsx';
+import { FaultNotice, Loading } from './notice.tsx';
 import { Pager } from './pager.tsx';
 import type { Pages } from './use-pages.ts';
 
@@ -17,6 +17,7 @@ export function PagedTable<Row extends { readonly rid: string }>(props: {
   const { data } = pages;
   return (
     <>
+      {pages.isTurning && <FaultNotice fault={pages.fault} />}
       {data === undefined ? (
         <Loading fault={pages.fault} />
       ) : data.rows.length === 0 ? (

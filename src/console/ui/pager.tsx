@@ -3,12 +3,12 @@ import type { Pages } from './use-pages.ts';
 
 /** The way to the pages before and after; nothing where there is only one. */
 export function Pager(props: {
-  readonly pages: Pick<Pages<unknown>, 'back' | 'next'>;
+  readonly pages: Pick<Pages<unknown>, 'back' | 'next'> & { readonly isTurning?: boolean };
   /** Which rows are shown of how many, where that is known. */
   readonly shown?: string;
 }) {
   const { back, next } = props.pages;
-  if (back === undefined && next === undefined) return null;
+  if (back === undefined && next === undefined && !props.pages.isTurning) return null;
   return (
     <nav class="card-head" aria-label="Pages">
       <Button small disabled={back === undefined} onClick={() => back?.()}>

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
 import { type Feed, useFeed } from '../api/use-feed.ts';
 
 /** One page of a list. */
@@ -14,6 +15,8 @@ export interface Pages<Row> extends Feed<ListPage<Row>> {
   readonly back: (() => void) | undefined;
   /** Undefined on the last page. */
   readonly next: (() => void) | undefined;
+  /** Whether another page is being read; `data` is that before. */
+  readonly isTurning: boolean;
 }
 
 /**
@@ -37,12 +40,19 @@ export function usePages<Row>(
     changes,
     poll: (signal) => read(pageToken, signal),
   });
+  const shown = useRef<{ readonly key: string; readonly page: ListPage<Row> } | undefined>(
+    undefined,
+  );
+  if (feed.data !== undefined) shown.current = { key, page: feed.data };
+  const isTurning = feed.data === undefined && shown.current?.key === key;
   const next = feed.data?.nextPageToken ?? '';
   const go = (to: readonly string[]) => () => {
     trail.value = { key, tokens: to };
   };
   return {
     ...feed,
+    data: isTurning ? shown.current?.page : feed.data,
+    isTurning,
     back: tokens.length === 0 ? undefined : go(tokens.slice(0, -1)),
     next: next === '' ? undefined : go([...tokens, next]),
   };

@@ -49,10 +49,15 @@ export interface CrawlerManagement {
   /** Crawlers of the token's type by name; `after` is the last name of the previous page. */
   list(owner: TokenOwner, limit: number, after: string): Promise<Crawler[]>;
   /**
-   * Throws `failed_precondition` when the delivery mode or token type would change, `invalid` when
-   * the input changes nothing.
+   * Throws `failed_precondition` when the delivery mode or token type would change or the crawler has
+   * another etag, `invalid` when the input changes nothing.
    */
-  update(owner: TokenOwner, name: string, input: CrawlerInput): Promise<CrawlerDetails>;
+  update(
+    owner: TokenOwner,
+    name: string,
+    input: CrawlerInput,
+    etag?: string,
+  ): Promise<CrawlerDetails>;
   pause(owner: TokenOwner, name: string): Promise<CrawlerDetails>;
   unpause(owner: TokenOwner, name: string): Promise<CrawlerDetails>;
   /** Removes all waiting and retrying URLs. Returns how many. */
@@ -169,7 +174,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
       return store.crawlers.list(owner.account.accountId, paging, owner.tokenType);
     },
 
-    async update(owner, name, input) {
+    async update(owner, name, input, etag) {
       const wanted = checked(input);
       const crawler = await access.find(owner, name);
       assertFixed(crawler, wanted);
@@ -188,6 +193,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
           patch,
           clock.now(),
           deps.quotas.limits(owner.account),
+          etag,
         ),
       );
     },

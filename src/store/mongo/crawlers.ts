@@ -1,7 +1,8 @@
 import type { Filter } from 'mongodb';
 import { toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
-import { toStoredSettings } from '../../domain/crawler-settings.ts';
+import { assertEtag } from '../../domain/crawler-etag.ts';
+import { settingNames, toStoredSettings } from '../../domain/crawler-settings.ts';
 import { defined } from '../../domain/defined.ts';
 import { DomainError, databaseUnavailable } from '../../domain/errors.ts';
 import { pauseChanges } from '../rules.ts';
@@ -75,15 +76,13 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
       return found.map(toCrawler);
     },
 
-    async update(crawlerId, patch, now, quota = UNLIMITED) {
+    async update(crawlerId, patch, now, quota = UNLIMITED, etag) {
       const { callbackUrl } = patch;
       const set = { ...toStoredSettings(patch), ...defined({ callbackUrl }), updatedAt: kept(now) };
       for (;;) {
-        const before = await collections.crawlers.findOne(
-          { _id: crawlerId },
-          { projection: { accountId: 1, name: 1, concurrency: 1 } },
-        );
+        const before = await collections.crawlers.findOne({ _id: crawlerId });
         if (before === null) return undefined;
+        assertEtag(toCrawler(before), etag);
         const { accountId, name, concurrency } = before;
         const wanted = quotaShare({ name, concurrency: patch.concurrency ?? concurrency });
         const share = {
@@ -93,7 +92,11 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
         const counts = share.concurrency !== 0;
         if (counts) await countCrawlers(collections, accountId, share, { ...UNLIMITED, ...quota });
         const document = await collections.crawlers.findOneAndUpdate(
-          { _id: crawlerId, ...(counts ? { concurrency } : {}) },
+          {
+            _id: crawlerId,
+            ...(counts ? { concurrency } : {}),
+            ...(etag === undefined ? {} : sameSettings(before)),
+          },
           { $set: set },
           { returnDocument: 'after' },
         );
@@ -244,4 +247,15 @@ function pausedAt(change: PauseChange, now: Date) {
 function pauseReason(change: PauseChange, reason: string | undefined) {
   if (change === 'user_pause') return '$pauseReason';
   return change === 'monitor_pause' && reason !== undefined ? { $literal: reason } : '$$REMOVE';
+}
+
+/** Matches the crawler while it has the settings that it had when it was read. */
+function sameSettings(before: CrawlerDocument): Filter<CrawlerDocument> {
+  const names = ['callbackUrl', ...settingNames] as const;
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      before[name] === undefined ? { $exists: false } : { $eq: before[name] },
+    ]),
+  );
 }

@@ -1,6 +1,7 @@
 import type { TokenType } from '../../domain/account.ts';
 import { toWall } from '../../domain/clock.ts';
 import type { Crawler, CrawlerCounters, WebhookSecret } from '../../domain/crawler.ts';
+import { assertEtag } from '../../domain/crawler-etag.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { invalidToken } from '../../domain/errors.ts';
@@ -119,9 +120,11 @@ function update(
   patch: CrawlerPatch,
   now: Date,
   quota: Pick<CrawlerQuota, 'concurrency'> = UNLIMITED,
+  etag?: string,
 ): Crawler | undefined {
   const crawler = getCrawler(sql, crawlerId);
   if (crawler === undefined) return undefined;
+  assertEtag(crawler, etag);
   const more = (patch.concurrency ?? crawler.concurrency) - crawler.concurrency;
   if (more !== 0 && !isInternal(crawler)) {
     countInAccount(sql, crawler.accountId, 0, more, { ...UNLIMITED, ...quota });

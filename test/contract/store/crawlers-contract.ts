@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
+import { crawlerEtag } from '../../../src/domain/crawler-etag.ts';
+import type { CrawlerPatch } from '../../../src/store/store.ts';
 import { makeRecord, toDelivery, toRelease, toRetry, toSettlement } from './outcomes.ts';
 import {
   at,
@@ -90,6 +92,36 @@ export function crawlersContract(open: OpenStore): void {
           updatedAt: at(6),
         });
         expect(await store.crawlers.update(newId(), { concurrency: 1 }, at(5))).toBeUndefined();
+      }),
+    );
+
+    test(
+      'change only while they are as they were read, where an etag says how',
+      withStore(open, async ({ store, crawler }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const { crawlerId } = made;
+        const update = (patch: CrawlerPatch, etag: string) =>
+          store.crawlers.update(crawlerId, patch, at(5), undefined, etag);
+        const read = crawlerEtag(made);
+        // A pause is no change of a setting.
+        await store.crawlers.setPaused(crawlerId, 'user_pause', at(4));
+        const rivals = await Promise.allSettled(
+          [2, 3, 4].map((concurrency) => update({ concurrency, maxRetries: 1 }, read)),
+        );
+        expect(rivals.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+        const changed = await store.crawlers.get(crawlerId);
+        const stale = { reason: 'crawler_changed' };
+        await expect(update({ maxRetries: 5 }, read)).rejects.toMatchObject(stale);
+        expect(await store.crawlers.get(crawlerId)).toEqual(changed);
+        const politeness = { maxPerHost: 1, delayMs: 0, robotsTxt: false };
+        const polite = await update({ politeness }, crawlerEtag(changed ?? made));
+        expect(polite).toEqual({ ...changed, politeness, updatedAt: at(5) });
+        const url = { callbackUrl: 'https://example.com/newer' };
+        const moved = await update(url, crawlerEtag(polite ?? made));
+        expect(moved).toMatchObject({ ...url, politeness });
+        await expect(update({ maxRetries: 6 }, crawlerEtag(polite ?? made))).rejects.toMatchObject(
+          stale,
+        );
       }),
     );
 

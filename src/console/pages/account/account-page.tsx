@@ -130,7 +130,7 @@ function AccountNow(props: { readonly activity: Activity } & Parameters<typeof F
           { name: 'Delivered', value: rate(rates?.delivered ?? 0) },
         ]}
       />
-      <Card title="May it push?">
+      <Card title="Push limits">
         <div class="stack">
           <Meter
             label="URLs that wait, of the account’s limit"

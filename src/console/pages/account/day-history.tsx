@@ -69,7 +69,7 @@ export function DayHistory(props: {
             number('Retries', (day) => day.retries),
             number('Timeouts', (day) => day.timeouts),
             number('Delivered', (day) => day.deliveries),
-            number('Not taken', (day) => day.deliveryFailures),
+            number('Failed attempts', (day) => day.deliveryFailures),
             number('Billed', (day) => day.billed),
           ]}
         />

@@ -50,9 +50,39 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
     toast(`Saved account ${account.name}.`);
     onClose();
   });
-  const rotate = useAction(async (tokenType: TokenType) => {
-    token.value = (await accounts.rotateToken({ name: account.name, tokenType })).token;
-  });
+  const rotating = useSignal<TokenType | undefined>(undefined);
+  if (token.value !== '') {
+    return (
+      <Dialog title={`New token of ${account.name}`} insistent onClose={onClose}>
+        <Notice kind="ok" title="Hand it over now: it is shown this once." />
+        <CodeBlock label="New token" text={token.value} wrap />
+        <div class="row end">
+          <Button kind="primary" onClick={onClose}>
+            I have saved it
+          </Button>
+        </div>
+      </Dialog>
+    );
+  }
+  if (rotating.value !== undefined) {
+    const tokenType = rotating.value;
+    const close = (): void => {
+      rotating.value = undefined;
+    };
+    return (
+      <ConfirmByName
+        title={`New ${tokenTitle(tokenType)} token for ${account.name}`}
+        name={account.name}
+        verb="Replace"
+        onClose={close}
+        perform={async () => {
+          token.value = (await accounts.rotateToken({ name: account.name, tokenType })).token;
+        }}
+      >
+        <p>The token that it has now is refused at once: programs that use it are cut off.</p>
+      </ConfirmByName>
+    );
+  }
   if (isDeleting.value) {
     return (
       <ConfirmByName
@@ -95,26 +125,25 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
               placeholder={String(quotas?.[name]?.limit ?? '')}
               help={
                 quotas?.[name]?.used === undefined
-                  ? 'Empty: as the operator’s settings say. 0: no limit.'
-                  : `${show(quotas[name]?.used ?? 0n)} in use. Empty: as the settings say. 0: no limit.`
+                  ? 'Empty: the default of the operator. 0: no limit.'
+                  : `${show(quotas[name]?.used ?? 0n)} in use. Empty: the default of the operator. 0: no limit.`
               }
             />
           ))}
         </div>
-        <FaultNotice fault={save.fault ?? rotate.fault} />
-        {token.value !== '' && (
-          <Notice kind="ok" title="Hand it over now: it is shown this once.">
-            <CodeBlock label="New token" text={token.value} wrap />
-          </Notice>
-        )}
+        <FaultNotice fault={save.fault} />
         <div class="row spread">
           <div class="row">
-            <Button busy={rotate.busy} onClick={() => void rotate.run(TokenType.NORMAL)}>
-              New Normal token
-            </Button>
-            <Button busy={rotate.busy} onClick={() => void rotate.run(TokenType.JAVASCRIPT)}>
-              New JavaScript token
-            </Button>
+            {[TokenType.NORMAL, TokenType.JAVASCRIPT].map((type) => (
+              <Button
+                key={type}
+                onClick={() => {
+                  rotating.value = type;
+                }}
+              >
+                New {tokenTitle(type)} token…
+              </Button>
+            ))}
             <Button
               kind="danger"
               onClick={() => {
@@ -131,6 +160,10 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
       </Form>
     </Dialog>
   );
+}
+
+function tokenTitle(type: TokenType): string {
+  return type === TokenType.NORMAL ? 'Normal' : 'JavaScript';
 }
 
 function limitDraft({ limits }: Account): LimitDraft {

@@ -79,7 +79,7 @@ export function AccountsPage() {
                 number: true,
                 cell: ({ queued }) => count(queued),
               },
-              { id: 'made', title: 'Made', cell: ({ createdAt }) => <Moment at={createdAt} /> },
+              { id: 'made', title: 'Created', cell: ({ createdAt }) => <Moment at={createdAt} /> },
               {
                 id: 'actions',
                 title: '',

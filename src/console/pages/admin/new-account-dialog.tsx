@@ -23,7 +23,7 @@ export function NewAccountDialog({ onClose }: { readonly onClose: () => void }) 
     tokens.value = { normal: made.normalToken, javascript: made.javascriptToken };
   });
   return (
-    <Dialog title="New account" onClose={onClose}>
+    <Dialog title="New account" insistent={tokens.value !== undefined} onClose={onClose}>
       {tokens.value !== undefined ? (
         <div class="stack">
           <Notice kind="ok" title="Hand these over now: they are shown this once." />
@@ -31,7 +31,7 @@ export function NewAccountDialog({ onClose }: { readonly onClose: () => void }) 
           <CodeBlock label="JavaScript token" text={tokens.value.javascript} wrap />
           <div class="row end">
             <Button kind="primary" onClick={onClose}>
-              Done
+              I have saved them
             </Button>
           </div>
         </div>

@@ -10,6 +10,7 @@ import { clientsFor } from '../../api/clients.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
 import { useAction } from '../../api/use-action.ts';
 import { useFeed } from '../../api/use-feed.ts';
+import { maskedUrl } from '../../format/masked-url.ts';
 import { useCommands } from '../../shell/commands.ts';
 import { Link, navigate } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
@@ -100,7 +101,7 @@ function KnownCrawler(props: {
     feed.refresh();
   });
   useCommands([
-    { title: `${isPaused ? 'Unpause' : 'Pause'} ${name}`, keys: 'p', run: () => void pause.run() },
+    { title: `${isPaused ? 'Unpause' : 'Pause'} ${name}`, run: () => void pause.run() },
     { title: `Push URLs into ${name}`, keys: 'u', run: () => navigate(`/crawlers/${name}/push`) },
     ...tabsOf(crawler).map(([id, title], at) => ({
       title: `${name}: ${title}`,
@@ -123,7 +124,7 @@ function KnownCrawler(props: {
           </div>
           <p class="clip">
             {crawlerKind(crawler)}
-            {crawler.callbackUrl !== undefined && ` · ${crawler.callbackUrl}`}
+            {crawler.callbackUrl !== undefined && ` · ${maskedUrl(crawler.callbackUrl)}`}
           </p>
         </div>
         <div class="row">

@@ -5,12 +5,14 @@ import {
 } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
+import { useFeed } from '../../api/use-feed.ts';
 import { Moment } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
+import { query, queryField, setQuery } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
-import { Empty, FaultNotice } from '../../ui/notice.tsx';
+import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
@@ -37,9 +39,13 @@ const STATES: readonly (readonly [State, string])[] = [
 /** The deliveries of a crawler with every attempt, and how they are made again. */
 export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
   const { name } = view.crawler;
-  const state = useSignal<State>('');
+  const state = queryField(
+    'state',
+    STATES.map(([value]) => value),
+    '',
+  );
   const chosen = useSignal<ReadonlySet<string>>(new Set());
-  const open = useSignal<Delivery | undefined>(undefined);
+  const open = query.value.get('delivery') ?? '';
   const isRange = useSignal(false);
   const clients = clientsFor(view.type);
   const pages = usePages(
@@ -57,7 +63,7 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
     const { replayed } = await clients.crawlers.replayDeliveries(
       rids.length === 1 ? { name, rid: rids[0] ?? '' } : { name, rids: [...rids] },
     );
-    toast(`${count(replayed)} made due again.`);
+    toast(`Queued for replay: ${count(replayed)}.`);
     chosen.value = new Set();
     pages.refresh();
   });
@@ -159,7 +165,7 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
                   small
                   label={`Attempts of ${delivery.url}`}
                   onClick={() => {
-                    open.value = delivery;
+                    setQuery('delivery', delivery.rid);
                   }}
                 >
                   Attempts
@@ -176,16 +182,13 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
           },
         ]}
       />
-      {open.value !== undefined && (
-        <Dialog
-          title="Attempts"
-          wide
-          onClose={() => {
-            open.value = undefined;
-          }}
-        >
-          <AttemptList delivery={rows.find(({ rid }) => rid === open.value?.rid) ?? open.value} />
-        </Dialog>
+      {open !== '' && (
+        <AttemptsDialog
+          view={view}
+          rid={open}
+          listed={rows.find(({ rid }) => rid === open)}
+          onClose={() => setQuery('delivery', '')}
+        />
       )}
       {isRange.value && (
         <ReplayRange
@@ -197,5 +200,26 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
         />
       )}
     </Card>
+  );
+}
+
+/** The attempts of one delivery, of which the list may show another page. */
+function AttemptsDialog(props: {
+  readonly view: CrawlerView;
+  readonly rid: string;
+  readonly listed: Delivery | undefined;
+  readonly onClose: () => void;
+}) {
+  const { view, rid } = props;
+  const { name } = view.crawler;
+  const { data, fault } = useFeed({
+    key: `delivery ${rid}`,
+    poll: (signal) => clientsFor(view.type).crawlers.getDelivery({ name, rid }, { signal }),
+  });
+  const delivery = props.listed ?? data?.delivery;
+  return (
+    <Dialog title="Attempts" wide onClose={props.onClose}>
+      {delivery === undefined ? <Loading fault={fault} /> : <AttemptList delivery={delivery} />}
+    </Dialog>
   );
 }

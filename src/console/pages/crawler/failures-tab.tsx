@@ -1,4 +1,3 @@
-import { useSignal } from '@preact/signals';
 import {
   type FailureGroup,
   FailureKind,
@@ -8,7 +7,7 @@ import { deliveryOf } from '../../api/delivery-modes.ts';
 import { useFeed } from '../../api/use-feed.ts';
 import { Moment } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
-import { Link } from '../../shell/route.tsx';
+import { Link, queryField } from '../../shell/route.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Empty, Loading } from '../../ui/notice.tsx';
 import { Segments } from '../../ui/segments.tsx';
@@ -24,12 +23,16 @@ type Kind = keyof typeof KIND_OF;
 /** Why crawls and deliveries failed of late, by reason, with examples. */
 export function FailuresTab({ view }: { readonly view: CrawlerView }) {
   const { crawler, type } = view;
-  const kind = useSignal<Kind>('crawl');
   const kinds: (readonly [Kind, string])[] = [
     ['crawl', 'Crawls'],
     ['retry', 'Waiting for a retry'],
   ];
   if (deliveryOf(crawler).postsToCallback) kinds.push(['delivery', 'Deliveries']);
+  const kind = queryField(
+    'kind',
+    kinds.map(([value]) => value),
+    'crawl',
+  );
   const { data, fault } = useFeed({
     key: `failures ${crawler.name} ${kind.value}`,
     changes: view.changes,
@@ -56,11 +59,11 @@ export function FailuresTab({ view }: { readonly view: CrawlerView }) {
       {data === undefined ? (
         <Loading fault={fault} />
       ) : data.groups.length === 0 ? (
-        <Empty title="Nothing of this kind has failed" />
+        <Empty title="No failures of this kind" />
       ) : (
         <div class="stack">
           <p class="muted small">
-            Failures looked at: {count(data.examined)}
+            Failures examined: {count(data.examined)}
             {data.hasMore ? ', the latest of more' : ''}
           </p>
           {data.groups.map((group) => (

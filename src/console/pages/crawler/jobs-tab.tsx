@@ -1,13 +1,11 @@
-import { useSignal } from '@preact/signals';
 import { JobState, type QueuedJob } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
-import { useAction } from '../../api/use-action.ts';
 import { Moment } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
-import { Link } from '../../shell/route.tsx';
-import { Button } from '../../ui/button.tsx';
+import { Link, queryField } from '../../shell/route.tsx';
+import { AskingButton } from '../../ui/asking-button.tsx';
 import { Card } from '../../ui/card.tsx';
-import { Empty, FaultNotice } from '../../ui/notice.tsx';
+import { Empty } from '../../ui/notice.tsx';
 import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
@@ -31,7 +29,11 @@ const STATE_OF = {
 /** What waits in a crawler's queue, earliest due first. */
 export function JobsTab({ view }: { readonly view: CrawlerView }) {
   const { crawler, type } = view;
-  const state = useSignal<keyof typeof STATE_OF>('');
+  const state = queryField(
+    'state',
+    STATES.map(([value]) => value),
+    '',
+  );
   const clients = clientsFor(type);
   const pages = usePages(
     `jobs ${crawler.name} ${state.value}`,
@@ -44,12 +46,12 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
     },
     view.changes,
   );
-  const remove = useAction(async ({ rid, url }: QueuedJob) => {
+  const remove = async ({ rid, url }: QueuedJob): Promise<void> => {
     await clients.crawlers.deleteJob({ name: crawler.name, rid });
     toast(`Removed ${url}`);
     pages.refresh();
     view.refresh();
-  });
+  };
   const { waiting = 0n, retrying = 0n } = crawler.activity ?? {};
   return (
     <Card
@@ -66,7 +68,6 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
         />
       }
     >
-      <FaultNotice fault={remove.fault} />
       <PagedTable
         label="Jobs"
         pages={pages}
@@ -86,16 +87,16 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
           urlColumn('url'),
           {
             id: 'state',
-            title: 'Waits for',
+            title: 'State',
             cell: ({ state: each, hostWait }) =>
               hostWait !== undefined ? (
                 <WaitBadge wait={hostWait} />
               ) : each === JobState.RETRYING ? (
-                <span class="badge warn">another try</span>
+                <span class="badge warn">retrying</span>
               ) : each === JobState.SCHEDULED ? (
-                <span class="badge">its time</span>
+                <span class="badge">scheduled</span>
               ) : (
-                <span class="badge">its turn</span>
+                <span class="badge">waiting</span>
               ),
           },
           { id: 'tries', title: 'Tries', number: true, cell: ({ tries }) => count(tries) },
@@ -110,15 +111,17 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
             id: 'remove',
             title: '',
             cell: (job) => (
-              <Button
+              <AskingButton
                 small
-                kind="plain"
-                class="bad-text"
+                text="Remove"
                 label={`Remove ${job.url}`}
-                onClick={() => void remove.run(job)}
+                question="Remove this URL from the queue?"
+                verb="Remove"
+                perform={() => remove(job)}
               >
-                Remove
-              </Button>
+                <p class="break">{job.url}</p>
+                <p>It is not crawled, and has no result.</p>
+              </AskingButton>
             ),
           },
         ]}

@@ -41,7 +41,7 @@ export function OverviewTab(props: {
       />
       <LiveCharts samples={props.samples} />
       <HistoryCard view={props.view} />
-      <Card title="About it">
+      <Card title="Details">
         <div class="stack">
           <Meter
             label="Slots in use"
@@ -63,7 +63,7 @@ export function OverviewTab(props: {
               ['Pushed so far', number(activity?.pushed)],
               ['Deleted', number(activity?.deleted)],
               ['Purged', number(activity?.purged)],
-              ['Made', <LocalTime at={crawler.createdAt} />],
+              ['Created', <LocalTime at={crawler.createdAt} />],
             ]}
           />
         </div>
@@ -85,7 +85,11 @@ function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
           show={(value) => String(Math.round(value * 10) / 10)}
           whole={false}
           series={[
-            { name: 'Done a second', colour: '--accent', values: samples.map(({ done }) => done) },
+            {
+              name: 'Completed per second',
+              colour: '--accent',
+              values: samples.map(({ done }) => done),
+            },
             { name: 'Failed', colour: '--bad', values: samples.map(({ failed }) => failed) },
           ]}
         />
@@ -111,12 +115,12 @@ function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
             show={duration}
             series={[
               {
-                name: 'Half take less',
+                name: 'p50',
                 colour: '--accent',
                 values: samples.map(({ medianMs }) => medianMs),
               },
               {
-                name: '95 of 100 take less',
+                name: 'p95',
                 colour: '--warn',
                 values: samples.map(({ p95Ms }) => p95Ms),
               },

@@ -1,15 +1,14 @@
-import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { type Signal, signal, useSignal } from '@preact/signals';
 import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
-import { useAction } from '../../api/use-action.ts';
 import { count } from '../../format/numbers.ts';
 import { Link } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { CallPreview } from '../../ui/call-preview.tsx';
 import { Card } from '../../ui/card.tsx';
 import { DataTable } from '../../ui/data-table.tsx';
+import { download } from '../../ui/download.ts';
 import { CheckField, TextField } from '../../ui/field.tsx';
 import { bound, Form } from '../../ui/form.tsx';
 import { Meter } from '../../ui/meter.tsx';
@@ -21,15 +20,24 @@ import {
   queryOf,
 } from '../crawl/parameter-fields.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
-import { type PushProgress, pushAll, urlsOf } from './push-run.ts';
+import { outcomeText, type PushRun, runInto, startPush, urlsOf } from './push-run.ts';
 
 /** Items of a list that are shown. */
 const MAX_SHOWN = 200;
 
+/** What is pasted and not pushed yet, by crawler; kept while other pages are shown. */
+const pasted = new Map<string, Signal<string>>();
+
+function pastedFor(crawler: string): Signal<string> {
+  const text = pasted.get(crawler) ?? signal('');
+  pasted.set(crawler, text);
+  return text;
+}
+
 /** Puts URLs into the queue: one, or a pasted list, with progress and what became of each. */
 export function PushTab({ view }: { readonly view: CrawlerView }) {
   const { crawler, type } = view;
-  const text = useSignal('');
+  const text = pastedFor(crawler.name);
   const draft = useSignal<ParameterDraft>({});
   const timeout = useSignal('');
   const headers = useSignal('');
@@ -37,9 +45,8 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   const priority = useSignal('');
   const isUnique = useSignal(crawler.unique ?? false);
   const delay = useSignal('');
-  const progress = useSignal<PushProgress | undefined>(undefined);
-  const stop = useRef<AbortController | undefined>(undefined);
-  useEffect(() => () => stop.current?.abort(), []);
+  const run = runInto(crawler.name);
+  const isOpen = run !== undefined && run.state !== 'ended';
 
   const urls = urlsOf(text.value);
   const isWebhook = deliveryOf(crawler).postsToCallback;
@@ -52,15 +59,10 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
     ...(metadata.value === '' ? {} : { metadata: metadata.value }),
     ...(Object.keys(draft.value).length === 0 ? {} : { parameters: parametersOf(draft.value) }),
   };
-  const push = useAction(async () => {
-    const ended = new AbortController();
-    stop.current = ended;
-    progress.value = { total: urls.length, done: [] };
-    await pushAll(clientsFor(type).pushes, crawler.name, urls, item, ended.signal, (next) => {
-      progress.value = next;
-    });
-    view.refresh();
-  });
+  const push = (): void => {
+    startPush(clientsFor(type).pushes, crawler.name, urls, item, view.refresh);
+    text.value = '';
+  };
   const first = encodeURIComponent(urls[0] ?? 'https://example.com/');
 
   return (
@@ -69,7 +71,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
         <Card title="Push URLs">
           <Form
             onSubmit={() => {
-              if (urls.length > 0) void push.run();
+              if (urls.length > 0 && !isOpen) push();
             }}
           >
             <TextField
@@ -138,23 +140,19 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
             <ParameterFields
               draft={draft.value}
               inBrowser={type === TokenType.JAVASCRIPT}
-              fault={push.fault}
+              fault={run?.fault}
               onChange={(next) => {
                 draft.value = next;
               }}
             />
-            <FaultNotice fault={push.fault} />
             <div class="row end">
-              {push.busy && <Button onClick={() => stop.current?.abort()}>Stop</Button>}
-              <Button kind="primary" submit busy={push.busy} disabled={urls.length === 0}>
-                {push.busy ? 'Pushing…' : `Push ${urls.length > 1 ? count(urls.length) : ''}`}
+              <Button kind="primary" submit disabled={urls.length === 0 || isOpen}>
+                {`Push ${urls.length > 1 ? count(urls.length) : ''}`}
               </Button>
             </div>
           </Form>
         </Card>
-        {progress.value !== undefined && (
-          <PushOutcome progress={progress.value} crawler={crawler.name} />
-        )}
+        {run !== undefined && <PushOutcome run={run} />}
       </div>
       <Card>
         <CallPreview
@@ -185,13 +183,33 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   );
 }
 
-function PushOutcome(props: { readonly progress: PushProgress; readonly crawler: string }) {
-  const { done, total } = props.progress;
+function PushOutcome({ run }: { readonly run: PushRun }) {
+  const { done, total, state } = run;
   const onlyRefused = useSignal(false);
   const refused = done.filter(({ error }) => error !== '');
   const rows = (onlyRefused.value ? refused : done).slice(0, MAX_SHOWN);
   return (
-    <Card flush title="What became of them">
+    <Card
+      flush
+      title="Results of this push"
+      actions={
+        <>
+          {(state === 'pushing' || state === 'waiting') && <Button onClick={run.stop}>Stop</Button>}
+          {state === 'stopped' && (
+            <Button kind="primary" onClick={run.proceed}>
+              Continue
+            </Button>
+          )}
+          <Button onClick={() => download(`push-${run.crawler}.csv`, outcomeText(run))}>
+            Download CSV
+          </Button>
+        </>
+      }
+    >
+      <FaultNotice fault={run.fault} />
+      {state === 'waiting' && (
+        <p class="card-head">The push continues by itself when the service answers.</p>
+      )}
       <div class="card-head" aria-live="polite">
         <Meter label="Pushed" used={done.length} limit={total} mayBeFull />
         <span>
@@ -199,6 +217,9 @@ function PushOutcome(props: { readonly progress: PushProgress; readonly crawler:
           {refused.length > 0 && `, ${count(refused.length)} refused`}
         </span>
         {refused.length > 0 && <CheckField label="Only refused ones" {...bound(onlyRefused)} />}
+        {done.length > MAX_SHOWN && (
+          <span class="muted">The first {count(MAX_SHOWN)} are shown; the file has all.</span>
+        )}
       </div>
       <DataTable
         label="Pushed URLs"

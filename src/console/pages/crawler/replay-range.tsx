@@ -70,10 +70,10 @@ export function ReplayRange(props: { readonly view: CrawlerView; readonly onClos
             required
           />
         </div>
-        <CheckField label="Only what was given up" {...bound(onlyFailed)} />
+        <CheckField label="Only failed deliveries" {...bound(onlyFailed)} />
         <FaultNotice fault={replay.fault} />
         {replayed.value !== undefined && (
-          <Notice title={`${count(replayed.value)} made due again${replay.busy ? '…' : '.'}`} />
+          <Notice title={`Queued for replay: ${count(replayed.value)}${replay.busy ? '…' : '.'}`} />
         )}
         <div class="row end">
           <Button onClick={onClose}>Close</Button>

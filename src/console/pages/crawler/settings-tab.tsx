@@ -5,6 +5,7 @@ import { useAction } from '../../api/use-action.ts';
 import { LocalTime } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
 import { navigate } from '../../shell/route.tsx';
+import { AskingButton } from '../../ui/asking-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { CallPreview } from '../../ui/call-preview.tsx';
 import { Card } from '../../ui/card.tsx';
@@ -13,20 +14,27 @@ import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
 import { Form } from '../../ui/form.tsx';
 import { FaultNotice, Notice } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
-import { draftOf, requestOf, SettingFields } from '../crawlers/crawler-form.tsx';
+import { changedSettings, SettingFields } from '../crawlers/crawler-form.tsx';
 import { snakeCased } from '../crawlers/snake-cased.ts';
 import type { CrawlerView } from './crawler-page.tsx';
+import { useSettingsEdit } from './settings-edit.ts';
 
 /** What can be changed of a crawler, its signing secret, and how to be rid of it. */
 export function SettingsTab({ view }: { readonly view: CrawlerView }) {
   const { crawler } = view;
   const isWebhook = deliveryOf(crawler).postsToCallback;
-  const draft = useSignal(draftOf(crawler));
-  const settings = requestOf(draft.value, isWebhook);
+  const { draft, edited, overtaken, edit, discard } = useSettingsEdit(crawler);
+  const settings = changedSettings(crawler, draft, isWebhook);
   const save = useAction(async () => {
-    await clientsFor(view.type).crawlers.updateCrawler({ name: crawler.name, ...settings });
+    const { name, etag } = crawler;
+    try {
+      await clientsFor(view.type).crawlers.updateCrawler({ name, etag, ...settings });
+    } finally {
+      // Also to show what others have changed.
+      view.refresh();
+    }
+    discard();
     toast('Saved; it applies at once.');
-    view.refresh();
   });
   return (
     <div class="split">
@@ -34,21 +42,40 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
         <Card title="Settings">
           <Form onSubmit={() => void save.run()}>
             <SettingFields
-              draft={draft.value}
+              draft={draft}
               isWebhook={isWebhook}
               fault={save.fault}
-              onChange={(next) => {
-                draft.value = next;
-              }}
+              required
+              onChange={edit}
             />
+            {overtaken.length > 0 && (
+              <Notice kind="warn" title="Somebody else has changed this">
+                <ul>
+                  {overtaken.map(({ title, now, mine }) => (
+                    <li key={title}>
+                      {title} is now {now}. Saving sets it to {mine}.
+                    </li>
+                  ))}
+                </ul>
+              </Notice>
+            )}
             <FaultNotice fault={save.fault} />
             <div class="row spread">
               <span class="muted small">
-                Changed <LocalTime at={crawler.updatedAt} />
+                {edited.length > 0 ? (
+                  `Not saved: ${edited.join(', ')}`
+                ) : (
+                  <>
+                    Changed <LocalTime at={crawler.updatedAt} />
+                  </>
+                )}
               </span>
-              <Button kind="primary" submit busy={save.busy}>
-                Save
-              </Button>
+              <div class="row">
+                {edited.length > 0 && <Button onClick={discard}>Discard</Button>}
+                <Button kind="primary" submit busy={save.busy} disabled={edited.length === 0}>
+                  Save
+                </Button>
+              </div>
             </div>
           </Form>
         </Card>
@@ -76,19 +103,27 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
 
 function SecretCard({ view }: { readonly view: CrawlerView }) {
   const made = useSignal<{ readonly secret: string } | undefined>(undefined);
-  const rotate = useAction(async () => {
+  const rotate = async (): Promise<void> => {
     const { webhookSecret } = await clientsFor(view.type).crawlers.rotateWebhookSecret({
       name: view.crawler.name,
     });
     made.value = { secret: webhookSecret };
-  });
+  };
   return (
     <Card
       title="Signing secret"
       actions={
-        <Button busy={rotate.busy} onClick={() => void rotate.run()}>
-          Make a new one
-        </Button>
+        <AskingButton
+          text="New secret"
+          question="Replace the signing secret?"
+          verb="Replace"
+          perform={rotate}
+        >
+          <p>
+            Receivers have to know the new secret within 24 hours. Until then deliveries are signed
+            by both.
+          </p>
+        </AskingButton>
       }
     >
       <div class="stack">
@@ -96,7 +131,6 @@ function SecretCard({ view }: { readonly view: CrawlerView }) {
           Deliveries are signed as Standard Webhooks says. After a new secret is made, the one
           before it signs as well for 24 hours.
         </p>
-        <FaultNotice fault={rotate.fault} />
         {made.value !== undefined && (
           <Notice kind="ok" title="Keep it now: it is shown this once.">
             <CodeBlock label="Webhook secret" text={made.value.secret} wrap />
@@ -116,7 +150,7 @@ function DangerCard({ view }: { readonly view: CrawlerView }) {
     asked.value = undefined;
   };
   return (
-    <Card title="Cannot be undone">
+    <Card title="Danger zone">
       <div class="row">
         <Button
           kind="danger"

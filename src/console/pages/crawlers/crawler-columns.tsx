@@ -39,7 +39,7 @@ export const crawlerColumns: readonly Column<Crawler>[] = (
       whole: true,
       cell: (crawler) => (
         <>
-          <Link to={`/crawlers/${crawler.name}`} class="name-link">
+          <Link to={`/crawlers/${crawler.name}`} class="name-link clip name" title={crawler.name}>
             {crawler.name}
           </Link>
           <div class="muted small nowrap">{crawlerKind(crawler)}</div>
@@ -50,6 +50,7 @@ export const crawlerColumns: readonly Column<Crawler>[] = (
       id: 'status',
       title: 'Status',
       whole: true,
+      beside: true,
       cell: (crawler) => <CrawlerStatusBadge crawler={crawler} />,
     },
     { id: 'waiting', title: 'Waiting', number: true, cell: figure('waiting') },
@@ -69,6 +70,7 @@ export const crawlerColumns: readonly Column<Crawler>[] = (
     {
       id: 'rate',
       title: 'Rate',
+      minor: true,
       number: true,
       cell: (crawler) => (
         <span class={crawlRate(crawler) === 0 ? 'muted' : undefined}>
@@ -79,6 +81,7 @@ export const crawlerColumns: readonly Column<Crawler>[] = (
     {
       id: 'deliveries',
       title: 'To deliver',
+      minor: true,
       number: true,
       cell: (crawler) =>
         deliveryOf(crawler).postsToCallback ? (
@@ -90,16 +93,19 @@ export const crawlerColumns: readonly Column<Crawler>[] = (
     {
       id: 'pushed',
       title: 'Last push',
+      minor: true,
       cell: ({ activity }) => <Moment at={activity?.lastPushAt} />,
     },
     {
       id: 'crawled',
       title: 'Last crawl',
+      minor: true,
       cell: ({ activity }) => <Moment at={activity?.lastCrawlAt} />,
     },
     {
       id: 'probed',
       title: 'Last probe',
+      minor: true,
       cell: (crawler) => (
         <Moment
           at={crawler.activity?.lastProbeAt}

@@ -17,6 +17,9 @@ export interface CrawlerDraft {
   readonly before: Crawler | undefined;
 }
 
+/** How the field of the callback URL is called. */
+export const CALLBACK_TITLE = 'Callback URL';
+
 /** The draft of a new crawler. */
 export const emptyDraft: CrawlerDraft = {
   callbackUrl: '',
@@ -58,14 +61,27 @@ export function requestOf({ callbackUrl, values, before }: CrawlerDraft, isWebho
   };
 }
 
+/** The settings that a draft changes of a crawler. */
+export function changedSettings(crawler: Crawler, draft: CrawlerDraft, isWebhook: boolean) {
+  const before: Readonly<Record<string, unknown>> = requestOf(draftOf(crawler), isWebhook);
+  const after = requestOf(draft, isWebhook);
+  return Object.fromEntries(
+    Object.entries(after).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name]),
+    ),
+  ) as Partial<typeof after>;
+}
+
 /** The fields for the settings, with help next to each. */
 export function SettingFields(props: {
   readonly draft: CrawlerDraft;
   readonly isWebhook: boolean;
   readonly fault: Fault | undefined;
+  /** Whether a number has to be given; otherwise an empty one has its default. */
+  readonly required?: boolean;
   readonly onChange: (draft: CrawlerDraft) => void;
 }) {
-  const { draft, isWebhook, fault, onChange } = props;
+  const { draft, isWebhook, fault, required = false, onChange } = props;
   const shown = settingFields.filter(({ form }) => isWebhook || !form.webhookOnly);
   const fields = (part: string) =>
     shown
@@ -75,6 +91,7 @@ export function SettingFields(props: {
           key={setting.name}
           setting={setting}
           fault={fault}
+          required={required}
           value={draft.values[setting.name] ?? ''}
           onInput={(value) =>
             onChange({ ...draft, values: { ...draft.values, [setting.name]: value } })
@@ -89,7 +106,7 @@ export function SettingFields(props: {
           value={draft.callbackUrl}
           onInput={(callbackUrl) => onChange({ ...draft, callbackUrl })}
           fault={fault}
-          label="Callback URL"
+          label={CALLBACK_TITLE}
           name="callback_url"
           type="url"
           required
@@ -112,16 +129,19 @@ function FieldOf(props: {
   readonly setting: SettingField;
   readonly value: string | boolean;
   readonly fault: Fault | undefined;
+  readonly required: boolean;
   readonly onInput: (value: string | boolean) => void;
 }) {
-  const { value, fault, onInput } = props;
+  const { value, fault, required, onInput } = props;
   const { name, kind, form } = props.setting;
   const { label, help, min, max, preset } = form;
   if (kind === 'flag') {
     return <CheckField label={label} help={help} value={value === true} onInput={onInput} />;
   }
   const bounds =
-    kind === 'number' ? ({ type: 'number', min, max, placeholder: String(preset) } as const) : {};
+    kind === 'number'
+      ? ({ type: 'number', min, max, required, placeholder: String(preset) } as const)
+      : {};
   return (
     <TextField
       {...bounds}

@@ -17,7 +17,7 @@ export function CrawlerStatusBadge({ crawler }: { readonly crawler: Crawler }) {
   return (
     <span>
       <span class={`badge ${byMonitor ? 'bad' : 'warn'}`} title={crawler.pauseReason}>
-        {byMonitor ? 'Callback fails' : 'Paused'}
+        {byMonitor ? 'Callback failing' : 'Paused'}
       </span>{' '}
       <span class="small muted">
         <Moment at={crawler.pausedAt} none="" />

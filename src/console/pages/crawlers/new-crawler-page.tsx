@@ -29,7 +29,11 @@ export function NewCrawlerPage() {
       name: name.value,
       ...settings,
     });
-    toast(created ? `Made crawler ${name.value}.` : `${name.value} existed already, just so.`);
+    toast(
+      created
+        ? `Created crawler ${name.value}.`
+        : `${name.value} already exists with these settings.`,
+    );
     if (crawler?.webhookSecret === undefined) navigate(`/crawlers/${name.value}/push`);
     else secret.value = crawler.webhookSecret;
   });
@@ -113,7 +117,8 @@ export function NewCrawlerPage() {
       </div>
       {secret.value !== '' && (
         <Dialog
-          title="Keep the signing secret"
+          title="Save the signing secret"
+          insistent
           onClose={() => navigate(`/crawlers/${name.value}/push`)}
         >
           <p>
@@ -123,7 +128,7 @@ export function NewCrawlerPage() {
           <CodeBlock label="Webhook secret" text={secret.value} wrap />
           <div class="row end">
             <Button kind="primary" onClick={() => navigate(`/crawlers/${name.value}/push`)}>
-              I have kept it
+              I have saved it
             </Button>
           </div>
         </Dialog>

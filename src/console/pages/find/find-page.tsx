@@ -106,10 +106,10 @@ function Answer({ rid }: { readonly rid: string }) {
 
 function JobFacts({ job }: { readonly job: QueuedJob }) {
   const states: Readonly<Record<number, string>> = {
-    [JobState.WAITING]: 'waits for its turn',
-    [JobState.RETRYING]: 'waits for another try',
-    [JobState.RUNNING]: 'is being crawled',
-    [JobState.SCHEDULED]: 'waits for its time',
+    [JobState.WAITING]: 'waiting',
+    [JobState.RETRYING]: 'waiting for a retry',
+    [JobState.RUNNING]: 'running',
+    [JobState.SCHEDULED]: 'scheduled',
   };
   return (
     <Facts

@@ -1,8 +1,10 @@
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { bytes } from '../../format/numbers.ts';
 import { Button } from '../../ui/button.tsx';
 import { Facts } from '../../ui/card.tsx';
 import { CodeBlock } from '../../ui/code-block.tsx';
+import { download } from '../../ui/download.ts';
 import { JsonTree } from '../../ui/json-tree.tsx';
 import { Notice } from '../../ui/notice.tsx';
 import { Segments } from '../../ui/segments.tsx';
@@ -10,12 +12,13 @@ import { HtmlPreview } from './html-preview.tsx';
 import type { CrawledPage } from './page-content.ts';
 import { StatusBadge } from './status-badge.tsx';
 
-type View = 'preview' | 'tree' | 'source' | 'picture' | 'headers';
+type View = 'image' | 'preview' | 'tree' | 'source' | 'picture' | 'headers';
 
 /** A crawled page: what became of it, and its content in each form that makes sense. */
 export function ResultView({ page }: { readonly page: CrawledPage }) {
   const json = parsedJson(page);
   const views: (readonly [View, string])[] = [];
+  if (/^image\//i.test(page.contentType)) views.push(['image', 'Picture']);
   if (json !== undefined) views.push(['tree', 'JSON']);
   else if (isHtml(page)) views.push(['preview', 'Preview']);
   if (isText(page)) {
@@ -47,7 +50,7 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
       {page.isCut && <Notice kind="warn" title="The page is long: only its beginning is shown." />}
       <div class="row spread">
         {view === undefined ? (
-          <span class="muted">This is no text.</span>
+          <span class="muted">There is no preview of this type.</span>
         ) : (
           <Segments
             label="View"
@@ -58,10 +61,11 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
             }}
           />
         )}
-        <Button small onClick={() => download(page)}>
+        <Button small onClick={() => download(fileName(page), page.content)}>
           Download
         </Button>
       </div>
+      {view === 'image' && <StoredImage page={page} />}
       {view === 'preview' && <HtmlPreview html={page.text} />}
       {view === 'tree' && <JsonTree value={json} />}
       {view === 'source' && <CodeBlock label={page.contentType} text={page.text} wrap />}
@@ -75,6 +79,18 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
   );
 }
 
+/** As an image element shows it, which runs no scripts, whatever it holds. */
+function StoredImage({ page: { content, contentType, url } }: { readonly page: CrawledPage }) {
+  const source = useSignal('');
+  useEffect(() => {
+    const made = URL.createObjectURL(new Blob([content], { type: contentType }));
+    source.value = made;
+    return () => URL.revokeObjectURL(made);
+  }, [content]);
+  if (source.value === '') return null;
+  return <img class="picture" src={source.value} alt={`Picture at ${url}`} />;
+}
+
 function parsedJson({ contentType, text, isCut }: CrawledPage): unknown {
   if (isCut || !/json/i.test(contentType)) return undefined;
   try {
@@ -86,14 +102,11 @@ function parsedJson({ contentType, text, isCut }: CrawledPage): unknown {
   }
 }
 
-/** Saves the page. As bytes of no type: a browser that opened it here would run its scripts. */
-function download({ content, rid, contentType }: CrawledPage): void {
-  const type = /(pdf|json|html|markdown)/.exec(contentType)?.[1] ?? 'txt';
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([content], { type: 'application/octet-stream' }));
-  link.download = `${rid || 'page'}.${type === 'markdown' ? 'md' : type}`;
-  link.click();
-  URL.revokeObjectURL(link.href);
+/** The name of the file in which a page is saved. */
+function fileName({ rid, contentType }: CrawledPage): string {
+  const type =
+    /(pdf|json|html|markdown|png|jpeg|gif|webp|svg|avif)/.exec(contentType)?.[1] ?? 'txt';
+  return `${rid || 'page'}.${type === 'markdown' ? 'md' : type}`;
 }
 
 function isText({ contentType }: CrawledPage): boolean {

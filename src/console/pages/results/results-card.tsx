@@ -1,14 +1,14 @@
-import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { CrawlOutcome } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
-import type { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
-import { useAction } from '../../api/use-action.ts';
 import { Moment } from '../../format/moment.tsx';
 import { bytes } from '../../format/numbers.ts';
+import { query, queryField, setQuery } from '../../shell/route.tsx';
+import { AskingButton } from '../../ui/asking-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
-import { Empty, FaultNotice } from '../../ui/notice.tsx';
+import { Empty } from '../../ui/notice.tsx';
 import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
@@ -39,8 +39,15 @@ export function ResultsCard(props: {
   readonly next: ComponentChildren;
 }) {
   const { crawler, type } = props;
-  const outcome = useSignal<keyof typeof OUTCOME_OF>('');
-  const open = useSignal('');
+  // The page of the storage has a card for each token.
+  const suffix = crawler === '' && type === TokenType.JAVASCRIPT ? '_javascript' : '';
+  const outcome = queryField(
+    `outcome${suffix}`,
+    OUTCOMES.map(([value]) => value),
+    '',
+  );
+  const openParameter = `result${suffix}`;
+  const open = query.value.get(openParameter) ?? '';
   const clients = clientsFor(type);
   const pages = usePages(
     `results ${crawler} ${outcome.value}`,
@@ -53,11 +60,11 @@ export function ResultsCard(props: {
     },
     props.changes,
   );
-  const remove = useAction(async (rid: string) => {
+  const remove = async (rid: string): Promise<void> => {
     await clients.storage.deleteResult({ rid });
     toast('Removed the result.');
     pages.refresh();
-  });
+  };
   return (
     <Card
       flush
@@ -73,7 +80,6 @@ export function ResultsCard(props: {
         />
       }
     >
-      <FaultNotice fault={remove.fault} />
       <PagedTable
         label="Results"
         pages={pages}
@@ -119,31 +125,33 @@ export function ResultsCard(props: {
                   small
                   label={`Open the result of ${pushedUrl}`}
                   onClick={() => {
-                    open.value = rid;
+                    setQuery(openParameter, rid);
                   }}
                 >
                   Open
                 </Button>
-                <Button
+                <AskingButton
                   small
-                  kind="plain"
-                  class="bad-text"
+                  text="Remove"
                   label={`Remove the result of ${pushedUrl}`}
-                  onClick={() => void remove.run(rid)}
+                  question="Remove this result?"
+                  verb="Remove"
+                  perform={() => remove(rid)}
                 >
-                  Remove
-                </Button>
+                  <p class="break">{pushedUrl}</p>
+                  <p>The page is deleted from storage.</p>
+                </AskingButton>
               </span>
             ),
           },
         ]}
       />
-      {open.value !== '' && (
+      {open !== '' && (
         <StoredPageDialog
-          rid={open.value}
+          rid={open}
           type={type}
           onClose={() => {
-            open.value = '';
+            setQuery(openParameter, '');
           }}
         />
       )}

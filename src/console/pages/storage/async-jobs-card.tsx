@@ -2,13 +2,12 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { useSignal } from '@preact/signals';
 import type { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
-import { useAction } from '../../api/use-action.ts';
 import { Moment } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
+import { AskingButton } from '../../ui/asking-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
-import { FaultNotice } from '../../ui/notice.tsx';
 import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
@@ -23,11 +22,11 @@ export function AsyncJobsCard(props: { readonly title: string; readonly type: To
     );
     return { rows: jobs, nextPageToken };
   });
-  const remove = useAction(async (rid: string) => {
+  const remove = async (rid: string): Promise<void> => {
     await crawlers.deleteAsyncJob({ rid });
     toast('Removed the job.');
     pages.refresh();
-  });
+  };
   const isPurge = useSignal(false);
   const rows = pages.data?.rows ?? [];
   if (rows.length === 0 && pages.back === undefined) return null;
@@ -47,7 +46,6 @@ export function AsyncJobsCard(props: { readonly title: string; readonly type: To
         </Button>
       }
     >
-      <FaultNotice fault={remove.fault} />
       <PagedTable
         label="Asynchronous crawls"
         pages={pages}
@@ -68,15 +66,17 @@ export function AsyncJobsCard(props: { readonly title: string; readonly type: To
             id: 'remove',
             title: '',
             cell: ({ rid, url }) => (
-              <Button
+              <AskingButton
                 small
-                kind="plain"
-                class="bad-text"
+                text="Remove"
                 label={`Remove ${url}`}
-                onClick={() => void remove.run(rid)}
+                question="Remove this asynchronous crawl?"
+                verb="Remove"
+                perform={() => remove(rid)}
               >
-                Remove
-              </Button>
+                <p class="break">{url}</p>
+                <p>It is not crawled, and has no result.</p>
+              </AskingButton>
             ),
           },
         ]}
