@@ -15,7 +15,7 @@ const INTERACTION_MS = 100;
 const FIRST_PAINT_MS = 300;
 /** Crawlers whose counters move each second. */
 const MOVING = 100;
-/** A crawler with a URL each of so many hosts. */
+/** A crawler that has `HOSTS` hosts, with a URL each. */
 const WIDE = 'wide';
 const HOSTS = 100_000;
 
