@@ -18,6 +18,8 @@ export interface AccountChange {
  */
 export interface AccountIncrements {
   add(accountId: string, change: AccountChange): void;
+  /** Adds bytes to what the account has stored. */
+  addStored(accountId: string, bytes: number): void;
   /** The totals of an account that was just read, with what is gathered. */
   read(document: AccountDocument): Required<AccountChange>;
   /** Remembers the queued URLs of an account that was just read. */
@@ -99,6 +101,7 @@ export function createAccountIncrements(collections: Collections): AccountIncrem
 
   return {
     add,
+    addStored: (accountId, storedBytes) => add(accountId, { queued: 0, storedBytes }),
     read({ _id, queued, queuedBytes = 0, storedBytes = 0 }) {
       const change = gathered.get(_id);
       return {

@@ -1,19 +1,19 @@
 import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
-import { type CrawlerDraft, draftOf, draftTitles } from '../crawlers/crawler-form.tsx';
+import { settingFields } from '../../../client/setting-fields.ts';
+import { type CrawlerDraft, draftOf } from '../crawlers/crawler-form.tsx';
 
-/** The form keeps exceptions for hosts as they are. */
-type DraftField = Exclude<keyof CrawlerDraft, 'hosts'>;
+type Value = string | boolean;
 
 /** A field that its user has changed, and the value that it had before. */
 interface Edit {
-  readonly mine: CrawlerDraft[DraftField];
-  readonly before: CrawlerDraft[DraftField];
+  readonly mine: Value;
+  readonly before: Value;
 }
 
-/** What is not saved yet, by crawler. It outlives its page, so that a look elsewhere loses nothing. */
-const edits = signal<ReadonlyMap<string, ReadonlyMap<DraftField, Edit>>>(new Map());
+/** What is not saved yet, by crawler and field. It outlives its page, so that a look elsewhere loses nothing. */
+const edits = signal<ReadonlyMap<string, ReadonlyMap<string, Edit>>>(new Map());
 
 /** A field that somebody else has changed since its user began to. */
 interface Overtaken {
@@ -35,13 +35,13 @@ interface SettingsEdit {
 
 /** Keeps what its user changes of a crawler's settings; the browser asks before the tab closes. */
 export function useSettingsEdit(crawler: Crawler): SettingsEdit {
-  const own = edits.value.get(crawler.name) ?? new Map<DraftField, Edit>();
-  const current = draftOf(crawler);
+  const own = edits.value.get(crawler.name) ?? new Map<string, Edit>();
+  const current = valuesOf(draftOf(crawler));
   const changed = [...own].filter(([field, { mine }]) => mine !== current[field]);
-  const draft = Object.assign(
-    { ...current },
-    Object.fromEntries(changed.map(([field, { mine }]) => [field, mine])),
-  );
+  const values = {
+    ...current,
+    ...Object.fromEntries(changed.map(([name, { mine }]) => [name, mine])),
+  };
   const isDirty = changed.length > 0;
   useEffect(() => {
     if (!isDirty) return;
@@ -49,27 +49,28 @@ export function useSettingsEdit(crawler: Crawler): SettingsEdit {
     addEventListener('beforeunload', ask);
     return () => removeEventListener('beforeunload', ask);
   }, [isDirty]);
-  const keep = (next: ReadonlyMap<DraftField, Edit>): void => {
+  const keep = (next: ReadonlyMap<string, Edit>): void => {
     edits.value = new Map(edits.peek()).set(crawler.name, next);
   };
   return {
-    draft,
-    edited: changed.map(([field]) => draftTitles[field]),
+    draft: { callbackUrl: String(values[CALLBACK]), values },
+    edited: changed.map(([field]) => titleOf(field)),
     overtaken: changed
       .filter(([field, { before }]) => before !== current[field])
       .map(([field, { mine }]) => ({
-        title: draftTitles[field],
+        title: titleOf(field),
         now: shown(current[field]),
         mine: shown(mine),
       })),
     edit(next) {
-      const fields = Object.keys(next).filter((field) => field !== 'hosts') as DraftField[];
-      const differing = fields.filter((field) => next[field] !== draft[field] || own.has(field));
+      const typed = Object.entries(valuesOf(next)).filter(
+        ([field, value]) => value !== values[field] || own.has(field),
+      );
       keep(
         new Map(
-          differing.map((field) => [
+          typed.map(([field, mine]) => [
             field,
-            { mine: next[field], before: own.get(field)?.before ?? current[field] },
+            { mine, before: own.get(field)?.before ?? current[field] ?? '' },
           ]),
         ),
       );
@@ -78,7 +79,18 @@ export function useSettingsEdit(crawler: Crawler): SettingsEdit {
   };
 }
 
-function shown(value: string | boolean): string {
-  if (typeof value === 'string') return value || 'empty';
-  return value ? 'on' : 'off';
+const CALLBACK = 'callback_url';
+
+function valuesOf({ callbackUrl, values }: CrawlerDraft): Readonly<Record<string, Value>> {
+  return { ...values, [CALLBACK]: callbackUrl };
+}
+
+function titleOf(field: string): string {
+  if (field === CALLBACK) return 'Callback URL';
+  return settingFields.find(({ name }) => name === field)?.form.label ?? field;
+}
+
+function shown(value: Value | undefined): string {
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  return value || 'empty';
 }

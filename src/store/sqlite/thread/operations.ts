@@ -102,7 +102,7 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'queue.purge': 'durable',
   'hosts.save': 'durable',
   'hosts.reports': 'early',
-  'hosts.longest': 'early',
+  'hosts.queuePart': 'early',
   'hosts.purge': 'durable',
   'deliveries.get': 'early',
   'deliveries.replay': 'durable',
