@@ -1,15 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { openChaosSite } from '../support/chaos/chaos-site.ts';
 import { eventually } from '../support/eventually.ts';
-import { byLength, isLong } from '../support/length.ts';
+import { isLong } from '../support/length.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
 import { type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 import { JAVASCRIPT, NORMAL } from '../support/tokens.ts';
 
 const CONCURRENCY = 100;
-/** Longer pages are fewer, and as many at once. */
-const PAGE_MS = byLength(3_000, 1_000);
 const PATH = `/crawler/${NORMAL}/wide`;
 
 interface Crawler {
@@ -44,10 +42,10 @@ describe.skipIf(mongodbUri === '')('a crawler with many slots', () => {
     await using first = await startProcess(env);
     await first.rest('POST', `/crawler/${NORMAL}`, { name: 'wide', concurrency: CONCURRENCY });
     // More than is crawled while the processes come and go; what is left is purged.
-    const urls = byLength(4_000, 6_000);
+    const urls = 6_000;
     for (let from = 0; from < urls; from += 1_000) {
       const items = Array.from({ length: 1_000 }, (_, n) => {
-        return { url: site.page('wide', from + n, PAGE_MS + ((from + n) % 2_000), 0) };
+        return { url: site.page('wide', from + n, 1_000 + ((from + n) % 2_000), 0) };
       });
       expect((await first.rest('POST', `${PATH}/push_batch`, { items })).status).toBe(200);
     }

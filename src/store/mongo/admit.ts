@@ -49,11 +49,22 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
   const { accounts } = lanes;
   const queues = createLruMap<string, KnownQueue>({ maxEntries: MAX_KNOWN });
 
-  async function readQueue(lane: string, crawlerId: string, purges: number): Promise<KnownQueue> {
+  /** What is known of the queue; read unless the process knows it, and the queue is not near its limit. */
+  async function readQueue(
+    lane: string,
+    { crawlerId, jobs, limits }: Admission,
+  ): Promise<(purges: number) => KnownQueue> {
+    const known = queues.get(crawlerId);
+    queues.delete(crawlerId);
+    const isFresh = known !== undefined && known.untilMs > performance.now();
+    if (isFresh && !isNear(known.queued, jobs.length, limits.crawlerQueue)) return () => known;
     const parts = (await readParts(collections, [crawlerId])).get(crawlerId) ?? [];
-    const { waiting, retrying } = sumCounts(parts, purges);
     const touches = parts.find(({ _id }) => _id === lane)?.touches ?? 0;
-    return { queued: waiting + retrying, touches, untilMs: performance.now() + FRESH_MS };
+    const untilMs = performance.now() + FRESH_MS;
+    return (purges) => {
+      const { waiting, retrying } = sumCounts(parts, purges);
+      return { queued: waiting + retrying, touches, untilMs };
+    };
   }
 
   const isNear = (queued: number, n: number, limit: number): boolean => queued + n > limit - SPARE;
@@ -62,10 +73,13 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
   async function insert(admission: Admission, room: number): Promise<Inserted | undefined> {
     const { crawlerId, accountId, jobs, settings, limits, now, requestKey } = admission;
     const lane = await lanes.enlist(crawlerId, 'push', now);
-    const crawler = await collections.crawlers.findOne(
-      { _id: crawlerId, ...(settings === undefined ? {} : { updatedAt: new Date(settings) }) },
-      { projection: { purges: 1, hasPriorities: 1 } },
-    );
+    const [crawler, queueOf] = await Promise.all([
+      collections.crawlers.findOne(
+        { _id: crawlerId, ...(settings === undefined ? {} : { updatedAt: new Date(settings) }) },
+        { projection: { purges: 1, hasPriorities: 1 } },
+      ),
+      readQueue(lane.id, admission),
+    ]);
     if (crawler === null) return undefined;
     await notePriorities(crawler, jobs);
     const { purges } = crawler;
@@ -73,13 +87,7 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     const { fresh } = keyed;
     const wanted = Math.min(fresh.length, room);
     const { crawlerQueue } = limits;
-    const known = queues.get(crawlerId);
-    const isKnown =
-      known !== undefined &&
-      known.untilMs > performance.now() &&
-      !isNear(known.queued, wanted, crawlerQueue);
-    const queue = isKnown ? known : await readQueue(lane.id, crawlerId, purges);
-    queues.delete(crawlerId);
+    const queue = queueOf(purges);
     const n = Math.max(0, Math.min(wanted, crawlerQueue - queue.queued));
     const inserted = { n, outcomes: toOutcomes(jobs, keyed, n, room) };
     if (n === 0) return inserted;

@@ -1,7 +1,13 @@
 import type { Collection, Document, Filter } from 'mongodb';
 
+/** How many documents one batch found, and how many of them it removed. */
+export interface BatchCount {
+  readonly found: number;
+  readonly count: number;
+}
+
 /** What one batch found and removed. */
-export interface Removed<T> {
+interface Removed<T> {
   readonly found: readonly T[];
   /** Fewer than were found if another process has removed some of them. */
   readonly count: number;

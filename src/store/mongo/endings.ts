@@ -1,4 +1,4 @@
-import type { ClientSession, Document } from 'mongodb';
+import type { Document } from 'mongodb';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import { resultEnd, tallyEnd } from '../../domain/tally.ts';
 import { isHeld } from '../held-deliveries.ts';
@@ -229,6 +229,3 @@ export class Mismatch extends Error {}
 export function expectAll(found: number, named: number): void {
   if (found !== named) throw new Mismatch();
 }
-
-/** The session of a write, as an option of the driver. */
-export type InSession = { readonly session: ClientSession };

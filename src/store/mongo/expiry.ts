@@ -1,17 +1,11 @@
 import type { Collection, Filter } from 'mongodb';
 import { chargedBytes } from '../../domain/quotas.ts';
 import type { Collections } from './collections.ts';
-import { deleteBatch } from './delete-batch.ts';
+import { type BatchCount, deleteBatch } from './delete-batch.ts';
 import { addPending } from './deliveries.ts';
 import type { Lanes } from './lanes.ts';
 import { scopeAccountId } from './records.ts';
 import { sweepRemovedAccounts } from './stored-bytes.ts';
-
-/** What one batch found and removed. */
-export interface Batch {
-  readonly found: number;
-  readonly count: number;
-}
 
 /** A document that counts for what its account has stored. */
 interface Stored {
@@ -36,7 +30,7 @@ export async function expire(
   async function expireStored<T extends Stored>(
     stored: Collection<T>,
     accountOf: (document: T) => string,
-  ): Promise<Batch> {
+  ): Promise<BatchCount> {
     const fields = { scope: 1, accountId: 1, size: 1 };
     const { found, count } = await deleteBatch(stored, old as unknown as Filter<T>, batch, fields);
     // Otherwise another process has counted some of them, and the next measurement finds the bytes.
@@ -47,7 +41,7 @@ export async function expire(
   }
 
   /** The server expires requests by itself, with a delay that this avoids. */
-  async function expireRequests(): Promise<Batch> {
+  async function expireRequests(): Promise<BatchCount> {
     const { found, count } = await deleteBatch(collections.pushRequests, old, batch);
     return { found: found.length, count };
   }
@@ -77,7 +71,7 @@ async function expireDeliveries(
   lanes: Lanes,
   now: Date,
   batch: number,
-): Promise<Batch> {
+): Promise<BatchCount> {
   const old = { expiresAt: { $lte: now } };
   const found = await deliveries
     .find(old, { projection: { crawlerId: 1 } })

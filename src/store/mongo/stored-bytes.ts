@@ -2,8 +2,7 @@ import { chargedBytes } from '../../domain/quotas.ts';
 import { MAX_SUMMED_RESULTS } from '../rules.ts';
 import type { ResultScope, ResultTotals } from '../store.ts';
 import type { Collections } from './collections.ts';
-import { deleteBatch } from './delete-batch.ts';
-import type { Batch } from './expiry.ts';
+import { type BatchCount, deleteBatch } from './delete-batch.ts';
 import { scopeKey } from './records.ts';
 
 /**
@@ -63,7 +62,7 @@ export async function sweepRemovedAccounts(
   collections: Collections,
   now: Date,
   batch: number,
-): Promise<Batch> {
+): Promise<BatchCount> {
   let swept = 0;
   for (const { _id: accountId, removedAt } of await collections.removedAccounts.find().toArray()) {
     const scopes = scopeKeys(accountId);

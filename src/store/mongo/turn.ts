@@ -41,33 +41,29 @@ export function createTurn(
     if (writes || work.deliveries !== undefined) {
       await lanes.enlist(crawlerId, 'turn', now, lease.epoch);
     }
-    const state: CrawlerState | null = await collections.crawlers.findOne(
-      { _id: crawlerId },
-      { projection: STATE_FIELDS },
-    );
+    // What is claimed was due before the deliveries of this turn are.
+    const [state, waiting] = await Promise.all([
+      collections.crawlers.findOne<CrawlerState>({ _id: crawlerId }, { projection: STATE_FIELDS }),
+      work.deliveries && dueDeliveries(collections, crawlerId, work.deliveries, now),
+    ]);
     if (state === null) return nothingLeft(work);
     const isOurs = isCurrent(state, lease, now);
     const paused = state.pausedByUser || state.pausedByMonitor;
-    const posts = isOurs && !state.pausedByMonitor ? work.deliveries : undefined;
-    // What is claimed was due before the deliveries of this turn are.
-    const due = posts === undefined ? [] : await dueDeliveries(collections, crawlerId, posts, now);
+    const due = isOurs && !state.pausedByMonitor ? waiting : undefined;
     const written = await writer.write(
       state,
-      { ended, started: isOurs && !paused ? started : [], settled, claimed: due },
+      { ended, started: isOurs && !paused ? started : [], settled, claimed: due ?? [] },
       now,
       isOurs ? lease.epoch : undefined,
     );
     const begun = new Set([...written.repeated, ...written.started.map(({ start }) => start)]);
     const verdicts = ended.map((each) => (written.ended.has(each) ? 'won' : 'lost'));
-    const claimed = due.length === 0 ? [] : await readClaimed(collections, due, written.claim);
-    const nextDeliveryAt =
-      posts !== undefined && claimed.length === 0
-        ? await nextDelivery(collections, crawlerId)
-        : undefined;
-    const found =
+    const [{ claimed, nextDeliveryAt }, found] = await Promise.all([
+      readDeliveries(crawlerId, due, written.claim),
       work.look !== undefined && isOurs && !paused
-        ? await look(collections, known, state, work.look, now)
-        : { jobs: [], hasMore: false, nextDueAt: undefined };
+        ? look(collections, known, state, work.look, now)
+        : { jobs: [], hasMore: false, nextDueAt: undefined },
+    ]);
     return {
       verdicts,
       settled: settled.map((each) => (written.settled.has(each) ? 'won' : 'lost')),
@@ -78,6 +74,21 @@ export function createTurn(
       ...found,
       leaseLost: !isOurs,
       paused,
+    };
+  }
+
+  /** The deliveries that were claimed; without any, when the next one is due. */
+  async function readDeliveries(
+    crawlerId: string,
+    due: readonly string[] | undefined,
+    claim: string,
+  ): Promise<Pick<TurnReceipt, 'claimed' | 'nextDeliveryAt'>> {
+    if (due === undefined) return { claimed: [], nextDeliveryAt: undefined };
+    const claimed = due.length === 0 ? [] : await readClaimed(collections, due, claim);
+    const isNone = claimed.length === 0;
+    return {
+      claimed,
+      nextDeliveryAt: isNone ? await nextDelivery(collections, crawlerId) : undefined,
     };
   }
 
