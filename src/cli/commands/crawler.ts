@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { type Crawler, CrawlerSchema } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
-import { defined } from '../../domain/defined.ts';
 import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session } from '../command-context.ts';
 import { addSettings, type SettingOptions, settingsFrom } from '../crawler-settings.ts';
@@ -76,14 +75,13 @@ export function createCrawlerCommand(context: CommandContext): Command {
       'Change settings of a crawler, at once.',
       'update shop --concurrency 50',
       async ({ client, output }, name, options) => {
-        const { crawler: before } = await client.crawlers.getCrawler({ name });
-        const settings = settingsFrom(options, before);
-        // Politeness is written as a whole.
-        const etag = settings.politeness === undefined ? undefined : before?.etag;
+        const before = await client.crawlers.getCrawler({ name });
+        const settings = settingsFrom(options, before.crawler);
         const { crawler } = await client.crawlers.updateCrawler({
           name,
           ...settings,
-          ...defined({ etag }),
+          // Messages are written as a whole, with what was read of them.
+          ...(hasMessage(settings) ? { etag: before.crawler?.etag ?? '' } : {}),
         });
         if (crawler !== undefined) await show(output, crawler);
       },
@@ -176,4 +174,8 @@ async function show(output: Output, crawler: Crawler, more: object = {}): Promis
     printable(plainText(value)),
   ]);
   await output.table(first, others);
+}
+
+function hasMessage(settings: object): boolean {
+  return Object.values(settings).some((value) => typeof value === 'object');
 }

@@ -2,9 +2,8 @@ import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { settingFields } from '../../../client/setting-fields.ts';
-import { CALLBACK_TITLE, type CrawlerDraft, draftOf } from '../crawlers/crawler-form.tsx';
+import { type CrawlerDraft, draftOf } from '../crawlers/crawler-form.tsx';
 
-/** What is typed, or whether a box is checked. */
 type Value = string | boolean;
 
 /** A field that its user has changed, and the value that it had before. */
@@ -13,21 +12,7 @@ interface Edit {
   readonly before: Value;
 }
 
-/** The values of a draft by field. Settings have the names of the protocol, the URL the empty one. */
-type Values = Readonly<Record<string, Value>>;
-
-const URL_FIELD = '';
-const titles: ReadonlyMap<string, string> = new Map([
-  [URL_FIELD, CALLBACK_TITLE],
-  ...settingFields.map(({ name, form }) => [name, form.label] as const),
-]);
-const titleOf = (field: string): string => titles.get(field) ?? field;
-const valuesOf = ({ callbackUrl, values }: CrawlerDraft): Values => ({
-  ...values,
-  [URL_FIELD]: callbackUrl,
-});
-
-/** What is not saved yet, by crawler. It outlives its page, so that a look elsewhere loses nothing. */
+/** What is not saved yet, by crawler and field. It outlives its page, so that a look elsewhere loses nothing. */
 const edits = signal<ReadonlyMap<string, ReadonlyMap<string, Edit>>>(new Map());
 
 /** A field that somebody else has changed since its user began to. */
@@ -51,14 +36,12 @@ interface SettingsEdit {
 /** Keeps what its user changes of a crawler's settings; the browser asks before the tab closes. */
 export function useSettingsEdit(crawler: Crawler): SettingsEdit {
   const own = edits.value.get(crawler.name) ?? new Map<string, Edit>();
-  const saved = draftOf(crawler);
-  const current = valuesOf(saved);
+  const current = valuesOf(draftOf(crawler));
   const changed = [...own].filter(([field, { mine }]) => mine !== current[field]);
-  const { [URL_FIELD]: callbackUrl, ...values } = {
+  const values = {
     ...current,
-    ...Object.fromEntries(changed.map(([field, { mine }]) => [field, mine])),
+    ...Object.fromEntries(changed.map(([name, { mine }]) => [name, mine])),
   };
-  const draft = { ...saved, callbackUrl: String(callbackUrl), values };
   const isDirty = changed.length > 0;
   useEffect(() => {
     if (!isDirty) return;
@@ -70,23 +53,22 @@ export function useSettingsEdit(crawler: Crawler): SettingsEdit {
     edits.value = new Map(edits.peek()).set(crawler.name, next);
   };
   return {
-    draft,
+    draft: { callbackUrl: String(values[CALLBACK]), values },
     edited: changed.map(([field]) => titleOf(field)),
     overtaken: changed
       .filter(([field, { before }]) => before !== current[field])
       .map(([field, { mine }]) => ({
         title: titleOf(field),
-        now: shown(current[field] ?? ''),
+        now: shown(current[field]),
         mine: shown(mine),
       })),
     edit(next) {
-      const shownNow = valuesOf(draft);
-      const differing = Object.entries(valuesOf(next)).filter(
-        ([field, value]) => value !== shownNow[field] || own.has(field),
+      const typed = Object.entries(valuesOf(next)).filter(
+        ([field, value]) => value !== values[field] || own.has(field),
       );
       keep(
         new Map(
-          differing.map(([field, mine]) => [
+          typed.map(([field, mine]) => [
             field,
             { mine, before: own.get(field)?.before ?? current[field] ?? '' },
           ]),
@@ -97,7 +79,18 @@ export function useSettingsEdit(crawler: Crawler): SettingsEdit {
   };
 }
 
-function shown(value: string | boolean): string {
-  if (typeof value === 'string') return value || 'empty';
-  return value ? 'on' : 'off';
+const CALLBACK = 'callback_url';
+
+function valuesOf({ callbackUrl, values }: CrawlerDraft): Readonly<Record<string, Value>> {
+  return { ...values, [CALLBACK]: callbackUrl };
+}
+
+function titleOf(field: string): string {
+  if (field === CALLBACK) return 'Callback URL';
+  return settingFields.find(({ name }) => name === field)?.form.label ?? field;
+}
+
+function shown(value: Value | undefined): string {
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  return value || 'empty';
 }

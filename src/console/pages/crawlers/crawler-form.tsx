@@ -13,18 +13,12 @@ export interface CrawlerDraft {
   readonly callbackUrl: string;
   /** Typed texts, and whether boxes are checked, by the names of settings. */
   readonly values: Readonly<Record<string, string | boolean>>;
-  /** The crawler that is changed; undefined for a new one. */
-  readonly before: Crawler | undefined;
 }
-
-/** How the field of the callback URL is called. */
-export const CALLBACK_TITLE = 'Callback URL';
 
 /** The draft of a new crawler. */
 export const emptyDraft: CrawlerDraft = {
   callbackUrl: '',
   values: Object.fromEntries(settingFields.map(({ name, kind }) => [name, emptyValue(kind)])),
-  before: undefined,
 };
 
 /** The draft that says what a crawler has. */
@@ -38,7 +32,6 @@ export function draftOf(crawler: Crawler): CrawlerDraft {
         return [name, typeof value === 'number' ? String(value) : value];
       }),
     ),
-    before: crawler,
   };
 }
 
@@ -46,30 +39,34 @@ function emptyValue(kind: SettingField['kind']): string | boolean {
   return kind === 'flag' ? false : '';
 }
 
-/** The fields of a draft that say something, under the names of the protocol. */
-export function requestOf({ callbackUrl, values, before }: CrawlerDraft, isWebhook: boolean) {
-  const given = settingFields.flatMap(({ name, kind, form }) => {
-    const value = values[name];
-    const isEmpty = value === '' || value === false;
-    const isLeftOut =
-      (form.webhookOnly && !isWebhook) || (isEmpty && (before === undefined || kind === 'number'));
-    return isLeftOut ? [] : [[name, kind === 'number' ? Number(value) : value] as const];
-  });
+/** The settings of a new crawler: the fields of its draft that say something. */
+export function requestOf(draft: CrawlerDraft, isWebhook: boolean) {
   return {
-    ...(isWebhook ? { callbackUrl } : {}),
-    ...settingsRequest(Object.fromEntries(given), before),
+    ...(isWebhook ? { callbackUrl: draft.callbackUrl } : {}),
+    ...differing(draft, isWebhook),
   };
 }
 
 /** The settings that a draft changes of a crawler. */
 export function changedSettings(crawler: Crawler, draft: CrawlerDraft, isWebhook: boolean) {
-  const before: Readonly<Record<string, unknown>> = requestOf(draftOf(crawler), isWebhook);
-  const after = requestOf(draft, isWebhook);
-  return Object.fromEntries(
-    Object.entries(after).filter(
-      ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name]),
-    ),
-  ) as Partial<typeof after>;
+  const movesUrl = isWebhook && draft.callbackUrl !== crawler.callbackUrl;
+  return {
+    ...(movesUrl ? { callbackUrl: draft.callbackUrl } : {}),
+    ...differing(draft, isWebhook, crawler),
+  };
+}
+
+function differing({ values }: CrawlerDraft, isWebhook: boolean, before?: Crawler) {
+  const { values: known } = before === undefined ? emptyDraft : draftOf(before);
+  const given = settingFields.flatMap(({ name, kind, form }) => {
+    const value = values[name];
+    const isLeftOut =
+      value === known[name] ||
+      (form.webhookOnly && !isWebhook) ||
+      (kind === 'number' && value === '');
+    return isLeftOut ? [] : [[name, kind === 'number' ? Number(value) : value] as const];
+  });
+  return settingsRequest(Object.fromEntries(given), before);
 }
 
 /** The fields for the settings, with help next to each. */
@@ -106,7 +103,7 @@ export function SettingFields(props: {
           value={draft.callbackUrl}
           onInput={(callbackUrl) => onChange({ ...draft, callbackUrl })}
           fault={fault}
-          label={CALLBACK_TITLE}
+          label="Callback URL"
           name="callback_url"
           type="url"
           required
@@ -132,7 +129,7 @@ function FieldOf(props: {
   readonly required: boolean;
   readonly onInput: (value: string | boolean) => void;
 }) {
-  const { value, fault, required, onInput } = props;
+  const { value, fault, onInput } = props;
   const { name, kind, form } = props.setting;
   const { label, help, min, max, preset } = form;
   if (kind === 'flag') {
@@ -140,7 +137,13 @@ function FieldOf(props: {
   }
   const bounds =
     kind === 'number'
-      ? ({ type: 'number', min, max, required, placeholder: String(preset) } as const)
+      ? ({
+          type: 'number',
+          min,
+          max,
+          required: props.required,
+          placeholder: String(preset),
+        } as const)
       : {};
   return (
     <TextField
