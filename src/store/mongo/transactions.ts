@@ -148,15 +148,21 @@ export function createTransactions(
       return await runIn(session, body, options);
     },
     async unblocked(findSessions, work) {
-      const timer = setInterval(() => {
-        void findSessions()
-          .then(abort)
-          .catch(() => undefined);
-      }, BLOCKED_MS);
+      let waitMs = BLOCKED_MS;
+      const abortLater = (): NodeJS.Timeout =>
+        setTimeout(() => {
+          void findSessions()
+            .then(abort)
+            .catch(() => undefined);
+          // A living process repeats its transaction, which on a busy server takes a while.
+          waitMs *= 2;
+          timer = abortLater();
+        }, waitMs);
+      let timer = abortLater();
       try {
         return await work();
       } finally {
-        clearInterval(timer);
+        clearTimeout(timer);
       }
     },
     abort,
