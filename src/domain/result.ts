@@ -18,6 +18,10 @@ export interface ResultDetails {
   readonly screenshotUrl?: string | undefined;
   /** Why there is no screenshot although one was requested. */
   readonly screenshotFailed?: string | undefined;
+  /** See `Job.batch`. */
+  readonly batch?: string | undefined;
+  /** The event that is delivered in place of a result. */
+  readonly event?: 'batch.completed' | undefined;
   /** See `Job.metadata`. */
   readonly metadata?: string | undefined;
   /**

@@ -8,6 +8,7 @@ import type { CrawlRecord, StoredResult } from '../domain/result.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
+import type { BatchStore } from './batch-store.ts';
 import type { DeliveryStore } from './delivery-store.ts';
 import type { HostStore } from './host-store.ts';
 import type { ListingStore } from './listing-store.ts';
@@ -17,6 +18,7 @@ import type { QueueStore } from './queue-store.ts';
 import type { ScreenshotStore } from './screenshot-store.ts';
 import type { ShareStore } from './share-store.ts';
 
+export type * from './batch-store.ts';
 export type * from './delivery-store.ts';
 export type * from './host-store.ts';
 export type * from './listing-store.ts';
@@ -36,6 +38,7 @@ export interface Store {
   readonly accounts: AccountStore;
   readonly crawlers: CrawlerStore;
   readonly queue: QueueStore;
+  readonly batches: BatchStore;
   readonly hosts: HostStore;
   readonly traits: StoreTraits;
   /** Divides crawlers among processes. Undefined if a crawler is always crawled by one process. */
@@ -232,9 +235,10 @@ export interface RidsPage {
   readonly cursor?: string;
 }
 
-/** Which results of a token: all, or those of one crawler. */
+/** Which results of a token: all, or those of one crawler, or of one of its batches. */
 export interface ResultSelection extends ResultScope {
   readonly crawlerId?: string;
+  readonly batchId?: string;
 }
 
 /**

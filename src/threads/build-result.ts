@@ -34,6 +34,8 @@ export type ResultSpec =
       readonly kind: 'record';
       readonly rid: string;
       readonly delivery: DeliveryMode;
+      /** See `Job.batch`. */
+      readonly batch?: string | undefined;
       /** See `Job.metadata`. */
       readonly metadata?: string | undefined;
     };
@@ -196,6 +198,7 @@ function resultDetails({ page, request, spec, screenshotUrl }: ResultInput): Res
     failure: failure?.reason,
     screenshotUrl,
     screenshotFailed,
+    batch: spec.kind === 'record' ? spec.batch : undefined,
     metadata: spec.kind === 'record' ? spec.metadata : undefined,
     originalHeaders: hasHeaders ? originalHeaders : undefined,
   });

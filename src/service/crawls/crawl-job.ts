@@ -140,7 +140,12 @@ function toOrder(job: QueuedJob, crawler: Crawler, onSent?: () => void): CrawlOr
   const task = { request: job, tokenType, accountId, crawlerId, politeness };
   return {
     task: { ...task, ...defined({ onSent }) },
-    spec: { kind: 'record', rid: job.rid, delivery, ...defined({ metadata: job.metadata }) },
+    spec: {
+      kind: 'record',
+      rid: job.rid,
+      delivery,
+      ...defined({ metadata: job.metadata, batch: job.batch }),
+    },
     isSuspect: job.crashes > 0,
     traceparent: job.traceparent,
   };

@@ -1,4 +1,5 @@
 import { chargedBytes } from '../../domain/quotas.ts';
+import { expireBatches } from './batches.ts';
 import type { Collections } from './collections.ts';
 import { addPending } from './deliveries.ts';
 import type { Lanes } from './lanes.ts';
@@ -23,6 +24,7 @@ export async function expire(
     () => expireScreenshots(collections, now, batch),
     // The server expires requests by itself, with a delay that this avoids.
     () => expireRequests(collections, now, batch),
+    () => expireBatches(collections, now, batch),
   ];
   const removed = await Promise.all(
     removals.map(async (remove) => {

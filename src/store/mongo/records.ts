@@ -30,7 +30,7 @@ export interface Origin {
   readonly mark: string;
 }
 
-function recordFields({ record, origin, expiresAt }: Omit<NewRecord, 'keptAt'>) {
+function recordFields({ record, origin, expiresAt, batchId }: Omit<NewRecord, 'keptAt'>) {
   return {
     _id: record.rid,
     ...origin,
@@ -44,6 +44,7 @@ function recordFields({ record, origin, expiresAt }: Omit<NewRecord, 'keptAt'>) 
     expiresAt,
     size: record.body.byteLength,
     body: new Binary(record.body),
+    ...defined({ batchId }),
   };
 }
 
@@ -54,6 +55,7 @@ interface NewRecord {
   /** When it is made. */
   readonly keptAt: Date;
   readonly expiresAt: Date;
+  readonly batchId?: string | undefined;
 }
 
 /** A result as it is stored. */

@@ -81,6 +81,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
         writePages.outcomes(outcomes, (placed) => queue.finish(placed, now)),
       purge: upkeep.sweepsAfter(queue.purge),
     },
+    batches: remote('batches'),
     hosts: remote('hosts'),
     deliveries: remote('deliveries'),
     results: {
