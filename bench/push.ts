@@ -14,6 +14,7 @@ const FIELDS = {
   metadata: (n: number) => ({ metadata: `{"order":${n}}` }),
   delay: () => ({ delay: 3_600 }),
   priority: (n: number) => ({ priority: n % 10 }),
+  batch: () => ({ batch: 'list' }),
   unique: (n: number) => ({ unique_key: String(n) }),
 };
 

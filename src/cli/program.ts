@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import type { CommandContext, CommandFactory } from './command-context.ts';
 import { createAccountCommand } from './commands/account.ts';
 import { createBackupCommand } from './commands/backup.ts';
+import { createBatchesCommand } from './commands/batches.ts';
 import { createCompleteCommand } from './commands/complete.ts';
 import { createCompletionCommand } from './commands/completion.ts';
 import { createCrawlCommand } from './commands/crawl.ts';
@@ -33,6 +34,7 @@ const commands: readonly CommandFactory[] = [
   createResultsCommand,
   createFindCommand,
   createJobsCommand,
+  createBatchesCommand,
   createHostsCommand,
   createDeliveriesCommand,
   createStatsCommand,

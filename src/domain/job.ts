@@ -37,6 +37,8 @@ export interface Job extends CrawlRequest {
   readonly createdAt: Date;
   /** Undefined if it may be queued however often. */
   readonly unique?: UniqueKey | undefined;
+  /** The failed crawl that it repeats. */
+  readonly againOf?: string | undefined;
   /** The name of the batch that it belongs to. */
   readonly batch?: string | undefined;
   /** What its client keeps with it: JSON in one line of ASCII. Comes back with the result. */

@@ -18,6 +18,8 @@ export interface ResultDetails {
   readonly screenshotUrl?: string | undefined;
   /** Why there is no screenshot although one was requested. */
   readonly screenshotFailed?: string | undefined;
+  /** See `Job.againOf`. */
+  readonly againOf?: string | undefined;
   /** See `Job.batch`. */
   readonly batch?: string | undefined;
   /** The event that is delivered in place of a result. */
@@ -42,6 +44,8 @@ export interface CrawlRecord extends CrawlStatus {
   readonly body: Uint8Array;
   readonly coding: BodyCoding;
   readonly details: ResultDetails;
+  /** Of a failed crawl, what is kept to push it again; see `kept-request.ts`. */
+  readonly request?: string | undefined;
 }
 
 /** A record in storage. */

@@ -19,6 +19,8 @@ import type { DiskRoom } from './accounts/disk-room.ts';
 import { createFailedTokens } from './accounts/failed-tokens.ts';
 import { createQuotas, type Quotas } from './accounts/quotas.ts';
 import { createTokenWatch, type TokenWatch } from './accounts/token-watch.ts';
+import { type BatchManagement, createBatchManagement } from './batches/batches.ts';
+import { createPushAgain, type PushAgain } from './batches/push-again.ts';
 import { type CrawlerAccess, createCrawlerAccess } from './crawlers/crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
 import { createHostManagement, type HostManagement } from './crawlers/host-management.ts';
@@ -125,6 +127,8 @@ export interface Service {
   readonly hosts: HostManagement;
   readonly hostReads: HostReads;
   readonly jobs: JobManagement;
+  readonly batches: BatchManagement;
+  readonly pushAgain: PushAgain;
   readonly asyncJobs: AsyncJobs;
   readonly pushing: Pushing;
   readonly inlineCrawls: InlineCrawls;
@@ -210,8 +214,18 @@ export function createService(deps: ServiceDeps): Service {
     onPushed: observe.push,
     onAccountLimitReached: ({ account }) => reportFullQueue(deps, notices, account),
   });
+  const batches = createBatchManagement({
+    store,
+    access,
+    dispatcher,
+    scheduler,
+    clock,
+    retentionDays,
+  });
   return {
     authenticator,
+    batches,
+    pushAgain: createPushAgain({ store, access, pushing, clock }),
     tokenWatch: createTokenWatch({ authenticator }),
     dispatcher,
     pushing,
@@ -246,7 +260,7 @@ export function createService(deps: ServiceDeps): Service {
     }),
     storage: createStorage({ results: store.results, clock }),
     markdownPages: createMarkdownPages(deps.threads),
-    resultStreams: createResultStreams({ results: store.results, access }),
+    resultStreams: createResultStreams({ store, access, clock }),
     statistics: createStatistics({ store, clock }),
     listings: createListings({ store, access, clock, waits: hostReads.waits }),
     listCrawlers: createCrawlerList({ overviews }),
@@ -272,6 +286,7 @@ export function createService(deps: ServiceDeps): Service {
         timing: settings.tasks,
         expireOverdue: createTimeouts({ store, crawlJobs, scheduler, clock, logger }),
         sendNotices: notices.sendDue,
+        completeBatches: batches.completeDone,
         probeDue: createMonitor({
           store,
           webhook: deps.webhook,

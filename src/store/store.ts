@@ -20,6 +20,7 @@ import type { ShareStore } from './share-store.ts';
 
 export type * from './batch-store.ts';
 export type * from './delivery-store.ts';
+export type * from './failed-crawls.ts';
 export type * from './host-store.ts';
 export type * from './listing-store.ts';
 export type * from './process-store.ts';

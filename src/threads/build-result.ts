@@ -34,6 +34,8 @@ export type ResultSpec =
       readonly kind: 'record';
       readonly rid: string;
       readonly delivery: DeliveryMode;
+      /** See `Job.againOf`. */
+      readonly againOf?: string | undefined;
       /** See `Job.batch`. */
       readonly batch?: string | undefined;
       /** See `Job.metadata`. */
@@ -198,8 +200,9 @@ function resultDetails({ page, request, spec, screenshotUrl }: ResultInput): Res
     failure: failure?.reason,
     screenshotUrl,
     screenshotFailed,
-    batch: spec.kind === 'record' ? spec.batch : undefined,
-    metadata: spec.kind === 'record' ? spec.metadata : undefined,
+    ...(spec.kind === 'record'
+      ? { againOf: spec.againOf, batch: spec.batch, metadata: spec.metadata }
+      : {}),
     originalHeaders: hasHeaders ? originalHeaders : undefined,
   });
 }

@@ -129,10 +129,21 @@ async function deliveryMessage(
     ['User-Agent', DELIVERY_BOT],
     ['Content-Type', contentType(delivery, isPlain)],
     ...(isPlain ? [] : [['Content-Encoding', 'gzip'] as const]),
+    ...ofBatch(delivery),
   ];
   const signatures = await signedHeaders(crawler.webhookSecrets, message, body);
   const headers = [...own, ...deliveryHeaders(delivery), ...traceHeader(delivery), ...signatures];
   return { body: bytes, headers };
+}
+
+/** The batch of a result, the failed crawl that it repeats, and the event that is delivered in its place. */
+function ofBatch({ details: { batch, event, againOf } }: Delivery): DeliveryHeader[] {
+  const headers = defined({
+    'webhook-event': event,
+    'webhook-batch': batch,
+    'webhook-again-of': againOf,
+  });
+  return Object.entries(headers) as DeliveryHeader[];
 }
 
 /** The trace of the delivery, unless the push set a header of that name. */

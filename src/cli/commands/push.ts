@@ -29,6 +29,8 @@ interface PushOptions {
   readonly queueTimeout?: number;
   readonly callbackHeaders?: string;
   readonly metadata?: string;
+  readonly batch?: string;
+  readonly closeBatch?: boolean;
   readonly delay?: number;
   readonly priority?: number;
   readonly unique?: boolean;
@@ -61,6 +63,8 @@ export function createPushCommand(context: CommandContext): Command {
     )
     .option('--callback-headers <text>', 'headers of the deliveries, name|value|name|value')
     .option('--metadata <json>', 'comes back with each result')
+    .option('--batch <name>', 'the batch of every URL; the first push makes it')
+    .option('--close-batch', 'close the batch when all URLs are pushed')
     .option('--priority <n>', 'a higher one goes first, default 5', wholeNumber('--priority', 0, 9))
     .option('--unique', 'queue a URL once while it waits or is crawled')
     .option(
@@ -88,13 +92,18 @@ export function createPushCommand(context: CommandContext): Command {
       examples(
         'queued-crawler push shop https://example.com/1 https://example.com/2',
         'queued-crawler push shop --file urls.txt --param format=json > rids.txt',
+        'queued-crawler push shop --file urls.txt --batch monday --close-batch --quiet',
         'zcat urls.csv.gz | queued-crawler push shop --format csv --run-id monday --quiet',
       ),
     )
     .action(async (crawler: string, urls: string[], options: PushOptions, command: Command) => {
+      const { batch, closeBatch = false } = options;
+      if (closeBatch && batch === undefined) throw usageError('--close-batch needs --batch');
       using session = await openSession(context, command, { isPatient: true });
       const source = await openSource(context, urls, options);
       const refused = await push(session, crawler, source, options);
+      if (closeBatch)
+        await session.client.batches.closeBatch({ name: crawler, batch: batch ?? '' });
       if (refused > 0) context.setExitCode(EXIT_CODE.partly);
     });
 }
@@ -183,6 +192,7 @@ async function* read(
     queue_timeout: options.queueTimeout,
     callback_headers: options.callbackHeaders,
     metadata: options.metadata,
+    batch: options.batch,
     priority: options.priority,
     unique: options.unique,
     unique_for: options.uniqueFor,

@@ -6,9 +6,11 @@ import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import type { QueuedJob } from '../../domain/job.ts';
+import { keptRequestText } from '../../domain/kept-request.ts';
 import { nextCrawlRetry } from '../../domain/retry-schedule.ts';
 import { ridTime } from '../../domain/rid.ts';
 import { type FailureReason, isBilled, mostRetries, UNTRIED } from '../../domain/status.ts';
+import { resultEnd } from '../../domain/tally.ts';
 import type { CrawlFailure } from '../../engine/engine.ts';
 import { failedPage } from '../../engine/failed-page.ts';
 import type { Grant } from '../../fairness/fair-pool.ts';
@@ -144,7 +146,7 @@ function toOrder(job: QueuedJob, crawler: Crawler, onSent?: () => void): CrawlOr
       kind: 'record',
       rid: job.rid,
       delivery,
-      ...defined({ metadata: job.metadata, batch: job.batch }),
+      ...defined({ metadata: job.metadata, batch: job.batch, againOf: job.againOf }),
     },
     isSuspect: job.crashes > 0,
     traceparent: job.traceparent,
@@ -169,6 +171,7 @@ function toOutcome(
     body: packed,
     coding,
     details,
+    ...(resultEnd(cbStatus) === 'failed' ? defined({ request: keptRequestText(job) }) : {}),
   };
   const billed = isBilled(cbStatus, originalStatus);
   const common = { ...named(job), record, billed, expiresAt };

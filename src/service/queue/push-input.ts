@@ -24,6 +24,8 @@ export interface PushInput extends CrawlInput {
   readonly callbackHeaders?: string;
   /** Minutes. */
   readonly queueTimeout?: number;
+  /** The failed crawl that it repeats. */
+  readonly againOf?: string;
   /** The name of a batch. */
   readonly batch?: string;
   /** JSON. */
@@ -68,6 +70,7 @@ export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
     queueDeadline: minutes === 0 ? undefined : new Date(waitsFrom.getTime() + minutes * 60_000),
     createdAt: now,
     ...defined({
+      againOf: input.againOf,
       batch: parseBatchName(input.batch ?? ''),
       metadata: parseMetadata(input.metadata ?? ''),
       notBefore,

@@ -26,7 +26,7 @@ export interface EnteredBatches {
 
 /**
  * Finds or makes the batches that jobs name; reads nothing if none names one. The part of the lane is
- * there before the batch is read: whoever closes it later finds the part, and fences it.
+ * there before the batch is read: a process that closes it later finds the part, and fences it.
  */
 export async function enterBatches(
   collections: Collections,

@@ -154,12 +154,15 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
           { session, projection: { accountId: 1 } },
         );
         if (crawler === null) return false;
+        const one = { session, projection: { _id: 1 } } as const;
+        if ((await jobs.findOne({ batchId }, one)) !== null) return false;
         const { modifiedCount } = await batches.updateOne(
           { _id: batchId, fenced: true, completedAt: { $exists: false } },
           { $set: { completedAt, expiresAt } },
           { session },
         );
-        if (modifiedCount === 0 || event === undefined) return modifiedCount > 0;
+        if (modifiedCount === 0) return false;
+        if (event === undefined) return true;
         const document = deliveryDocument({
           crawlerId,
           batchId,

@@ -59,6 +59,8 @@ export interface JobDocument {
   /** Id and name of its batch. */
   readonly batchId?: string;
   readonly batch?: string;
+  /** The failed crawl that it repeats. */
+  readonly againOf?: string;
   /** What its client keeps with it; JSON. */
   readonly metadata?: string;
   readonly method: QueuedJob['method'];
@@ -154,6 +156,8 @@ interface RecordDocument {
   readonly size: number;
   readonly body: Binary;
   readonly batchId?: string;
+  /** Of a failed crawl, what is kept to push it again. */
+  readonly request?: string;
 }
 
 /** A result on its way to a callback URL. */

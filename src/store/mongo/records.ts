@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Binary } from 'mongodb';
 import { parseCoding } from '../../domain/body-coding.ts';
 import { defined } from '../../domain/defined.ts';
+import { recordBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import type { ResultScope, ResultSelection } from '../store.ts';
 import { detailsText, parseDetails } from '../stored-details.ts';
@@ -42,9 +43,9 @@ function recordFields({ record, origin, expiresAt, batchId }: Omit<NewRecord, 'k
     ...(record.coding === 'gzip' ? {} : { coding: record.coding }),
     extras: detailsText(record.details),
     expiresAt,
-    size: record.body.byteLength,
+    size: recordBytes(record),
     body: new Binary(record.body),
-    ...defined({ batchId }),
+    ...defined({ batchId, request: record.request }),
   };
 }
 

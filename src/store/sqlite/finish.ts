@@ -217,6 +217,7 @@ function insertRecord(sql: Sql, record: PlacedRecord): SqlRow {
     content_type: record.contentType,
     extras: detailsText(record.details),
     size: placedBytes(record),
+    request: record.request ?? null,
   };
 }
 

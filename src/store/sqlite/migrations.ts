@@ -273,6 +273,14 @@ export const migrations: readonly string[] = [
   CREATE INDEX batches_closed ON batches (batch_id) WHERE closed_at IS NOT NULL AND completed_at IS NULL;
   CREATE INDEX batches_expiry ON batches (expires_at);
   `,
+  // What is kept to push a failed crawl again, and which one a job repeats.
+  `
+  ALTER TABLE jobs ADD COLUMN again_of TEXT;
+  ALTER TABLE results ADD COLUMN request TEXT;
+  ALTER TABLE deliveries ADD COLUMN request TEXT;
+  CREATE INDEX results_failed_by_time ON results (crawler_id, stored_at, rid)
+    WHERE cb_status <> 200 AND crawler_id IS NOT NULL;
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

@@ -190,6 +190,7 @@ function insert(sql: Sql, job: Job, gen: number, batchId: string | undefined): n
     unique_key: job.unique?.key ?? null,
     batch_id: batchId ?? null,
     batch: job.batch ?? null,
+    again_of: job.againOf ?? null,
     metadata: job.metadata ?? null,
     traceparent: job.traceparent ?? null,
   });

@@ -11,6 +11,7 @@ import {
   finishJobs,
   LIMITS,
   makeJob,
+  newId,
   type OpenStore,
   only,
   type StoreBench,
@@ -252,6 +253,56 @@ export function batchesContract(open: OpenStore): void {
           10,
         );
         expect(left.results).toHaveLength(1);
+      }),
+    );
+
+    test(
+      'has its failed crawls, the first that ended first, with what is kept to repeat them',
+      withStore(open, async (bench) => {
+        for (const delivery of ['storage', 'webhook'] as const) {
+          const made = await bench.crawler({ delivery });
+          const { accountId, crawlerId } = made;
+          const own = Array.from({ length: 4 }, () => makeJob(made, { batch: 'list' }));
+          await bench.push([...own, makeJob(made)]);
+          const lease = await bench.lease(made);
+          const { jobs } = await claimJobs(bench.store, lease, 5, at(1));
+          const before = await bench.store.accounts.usage(accountId);
+          const request = '{"priority":9}';
+          const lost = { cbStatus: 522, details: { failure: 'timeout' }, request };
+          const end = delivery === 'storage' ? toStored : toDelivery;
+          for (const [n, job] of jobs.entries()) {
+            const ended = [end(job, job.rid === own[0]?.rid ? {} : lost)];
+            await finishJobs(bench.store, ended, at(10 + n), lease);
+          }
+          const rids = jobs.map(({ rid }) => rid).filter((rid) => rid !== own[0]?.rid);
+          const selection = {
+            accountId,
+            tokenType: 'normal' as const,
+            crawlerId,
+            delivers: delivery === 'webhook',
+          };
+          const failed = async (more: object, limit = 10, cursor?: string) => {
+            const part = cursor === undefined ? { limit } : { limit, cursor };
+            return bench.store.listings.failedCrawls({ ...selection, ...more }, part);
+          };
+          const all = await failed({});
+          expect(all.rows.map(({ rid }) => rid)).toEqual(rids);
+          expect(all.rows[0]).toMatchObject({ failure: 'timeout', cbStatus: 522, request });
+          const { batchId } = await read(bench, made);
+          const ofBatch = await failed({ batchId });
+          expect(ofBatch.rows).toHaveLength(3);
+          const first = await failed({ batchId }, 2);
+          const rest = await failed({ batchId }, 2, first.cursor);
+          expect([...first.rows, ...rest.rows]).toEqual(ofBatch.rows);
+          expect((await failed({ rids: [rids[1] ?? '', newId()] })).rows).toHaveLength(1);
+          const range = { from: at(10), to: at(12) };
+          const early = jobs.slice(0, 2).filter(({ rid }) => rids.includes(rid));
+          expect((await failed({ range })).rows).toHaveLength(early.length);
+          // The request counts as stored.
+          const after = await bench.store.accounts.usage(accountId);
+          const stored = (after?.storedBytes ?? 0) - (before?.storedBytes ?? 0);
+          expect(stored).toBe(5 * (1_024 + 10) + 4 * request.length);
+        }
       }),
     );
 

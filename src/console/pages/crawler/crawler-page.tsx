@@ -18,6 +18,7 @@ import { toast } from '../../ui/toasts.tsx';
 import { typeOfCrawler } from '../crawlers/crawler-feed.ts';
 import { CrawlerStatusBadge, crawlerKind } from '../crawlers/crawler-status.tsx';
 import { ResultsCard } from '../results/results-card.tsx';
+import { BatchesTab } from './batches-tab.tsx';
 import { DeliveriesTab } from './deliveries-tab.tsx';
 import { FailuresTab } from './failures-tab.tsx';
 import { HostsTab } from './hosts-tab.tsx';
@@ -168,6 +169,7 @@ function tabsOf(crawler: Crawler | undefined): readonly (readonly [string, strin
     ['overview', 'Overview'],
     ['jobs', 'Queue'],
     ['hosts', 'Hosts'],
+    ['batches', 'Batches'],
     deliveryOf(crawler).postsToCallback ? ['deliveries', 'Deliveries'] : ['results', 'Results'],
     ['failures', 'Failures'],
     ['push', 'Push'],
@@ -186,6 +188,8 @@ function Tab(props: {
       return <JobsTab view={view} />;
     case 'hosts':
       return <HostsTab view={view} />;
+    case 'batches':
+      return <BatchesTab view={view} />;
     case 'results':
       return (
         <ResultsCard

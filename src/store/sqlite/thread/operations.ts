@@ -140,6 +140,7 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'listings.jobs': 'early',
   'listings.deliveries': 'early',
   'listings.results': 'early',
+  'listings.failedCrawls': 'early',
   'listings.locate': 'early',
   'processes.report': 'durable',
   'processes.remove': 'durable',
