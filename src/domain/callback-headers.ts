@@ -21,6 +21,7 @@ const MESSAGE_HEADERS = [
   'Content-Encoding',
   'webhook-again-of',
   'webhook-batch',
+  'webhook-crawled-at',
   'webhook-event',
   'webhook-id',
   'webhook-timestamp',

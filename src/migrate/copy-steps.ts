@@ -102,6 +102,7 @@ export function copySteps(from: Source): CopyStep[] {
         seq: 0,
         storedAt: toDate(row.stored_at),
         urlHash: hashUrl(String(row.pushed_url)),
+        ...defined({ pageKey: toOptionalText(row.page_key) }),
       }),
     },
     {

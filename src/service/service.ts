@@ -31,6 +31,7 @@ import { type CrawlTimes, createCrawlTimes } from './crawls/crawl-times.ts';
 import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
 import { MAX_CRAWLS, type SharedResources } from './crawls/shared-resources.ts';
+import { withStoredPages } from './crawls/stored-pages.ts';
 import { tracedCrawling } from './crawls/traced-crawling.ts';
 import { createAttemptDelivery } from './deliveries/attempt-delivery.ts';
 import { createTestDelivery, type TestDelivery } from './deliveries/test-delivery.ts';
@@ -187,7 +188,12 @@ export function createService(deps: ServiceDeps): Service {
     clock,
     publicUrl: settings.publicUrl,
   });
-  const crawling = tracedCrawling(plainCrawling, tracing);
+  const crawling = withStoredPages(tracedCrawling(plainCrawling, tracing), {
+    results: store.results,
+    threads,
+    clock,
+    maxBodyBytes: settings.maxBodyBytes,
+  });
   const crawlJobs = createCrawlJobs({ crawling, clock, retentionDays });
   const crawlTimes = createCrawlTimes();
   const dispatcher = wireDispatcher(deps, { access, crawlJobs, quotas, crawlTimes });

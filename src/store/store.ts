@@ -1,5 +1,4 @@
 import type { Account, TokenOwner, TokenType } from '../domain/account.ts';
-import type { Allowance } from '../domain/allowance.ts';
 import type { Crawler, CrawlerCounters, WebhookSecret } from '../domain/crawler.ts';
 import type { CrawlerSettings } from '../domain/crawler-settings.ts';
 import type { QueuedNotice } from '../domain/notice.ts';
@@ -15,6 +14,7 @@ import type { ListingStore } from './listing-store.ts';
 import type { ProcessStore } from './process-store.ts';
 import type { QueueDepths } from './queue-depth.ts';
 import type { QueueStore } from './queue-store.ts';
+import type { RateStore } from './rate-store.ts';
 import type { ScreenshotStore } from './screenshot-store.ts';
 import type { ShareStore } from './share-store.ts';
 
@@ -25,6 +25,7 @@ export type * from './host-store.ts';
 export type * from './listing-store.ts';
 export type * from './process-store.ts';
 export type * from './queue-store.ts';
+export type * from './rate-store.ts';
 export type * from './screenshot-store.ts';
 export type * from './share-store.ts';
 
@@ -285,6 +286,13 @@ export interface ResultStore {
   get(scope: ResultScope, rid: string): Promise<StoredResult | undefined>;
   /** The newest record of a pushed URL. */
   newestByUrl(scope: ResultScope, pushedUrl: string): Promise<StoredResult | undefined>;
+  /** The newest page of a pushed URL that is stored since then, by its `pageKey`. */
+  newestPage(
+    scope: ResultScope,
+    pushedUrl: string,
+    pageKey: string,
+    since: Date,
+  ): Promise<StoredResult | undefined>;
   /** The records that exist, in the order of `rids`. */
   getMany(scope: ResultScope, rids: readonly string[]): Promise<StoredResult[]>;
   /** The bytes of the pages that exist, by `rid`, without reading them. */
@@ -337,36 +345,6 @@ export interface StatsStore {
   queueDepths(limit: number): Promise<QueueDepths>;
   /** The days of each crawler, oldest first. */
   history(crawlerIds: readonly string[], range: DayRange): Promise<Map<string, HistoryDay[]>>;
-}
-
-export interface RateStore {
-  /**
-   * Takes `count` units from the token's allowance of `perSecond` (a bucket that holds the units
-   * of one second), shared by all processes. Grants fewer if fewer are left; `retryAfterMs` is the
-   * time until the next unit.
-   */
-  take(
-    key: string,
-    count: number,
-    perSecond: number,
-    now: Date,
-  ): Promise<{ readonly granted: number; readonly retryAfterMs: number }>;
-  /**
-   * Takes all of `count` units or none from an allowance that starts full. `left` is what it holds
-   * then. `retryAfterMs` is the time until it holds `count` units, or one more if `count` is 0.
-   * Its refill must not take longer than an hour. The embedded store forgets allowances at a
-   * restart.
-   */
-  takeWhole(
-    key: string,
-    count: number,
-    allowance: Allowance,
-    now: Date,
-  ): Promise<{
-    readonly granted: boolean;
-    readonly left: number;
-    readonly retryAfterMs: number;
-  }>;
 }
 
 /** The outbox of notices to owners of accounts. */

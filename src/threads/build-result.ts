@@ -200,6 +200,7 @@ function resultDetails({ page, request, spec, screenshotUrl }: ResultInput): Res
     failure: failure?.reason,
     screenshotUrl,
     screenshotFailed,
+    crawledAt: page.crawledAt,
     ...(spec.kind === 'record'
       ? { againOf: spec.againOf, batch: spec.batch, metadata: spec.metadata }
       : {}),

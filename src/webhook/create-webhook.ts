@@ -136,12 +136,13 @@ async function deliveryMessage(
   return { body: bytes, headers };
 }
 
-/** The batch of a result, the failed crawl that it repeats, and the event that is delivered in its place. */
-function ofBatch({ details: { batch, event, againOf } }: Delivery): DeliveryHeader[] {
+/** What a result says of its push and its page, and the event that is delivered in place of one. */
+function ofBatch({ details: { batch, event, againOf, crawledAt } }: Delivery): DeliveryHeader[] {
   const headers = defined({
     'webhook-event': event,
     'webhook-batch': batch,
     'webhook-again-of': againOf,
+    'webhook-crawled-at': crawledAt,
   });
   return Object.entries(headers) as DeliveryHeader[];
 }

@@ -93,7 +93,7 @@ test('a closed batch of a webhook crawler ends with one signed event, sent until
     name: 'hook',
     callback_url: receiver.url,
   });
-  const { webhook_secret: secret } = made.json as { webhook_secret: string };
+  const { webhook_secret: secret } = made.json.crawler as { webhook_secret: string };
   const hook = await createCrawler(app, 'hook', { callback_url: receiver.url });
   receiver.answer((post, nth) =>
     post.headers['webhook-event'] !== undefined && nth < 5 ? { status: 500 } : {},

@@ -70,15 +70,21 @@ async function call(operationId: string, sent: Sent): Promise<RestReply> {
   const target = `${path}?${query.toString()}`;
   const reply =
     'application/x-ndjson' in (found.operation.responses['200']?.content ?? {})
-      ? firstLine(target)
+      ? firstLine(target, found.verb, sent.body)
       : undefined;
   return reply ?? app.rest(found.verb, target, sent.body, headers);
 }
 
 /** The first message of a stream; an error has one line, too. */
-async function firstLine(target: string): Promise<RestReply> {
+async function firstLine(target: string, method: string, body: unknown): Promise<RestReply> {
   const closing = new AbortController();
-  const response = await fetch(app.url + target, { signal: closing.signal });
+  const sent = typeof body === 'string' || body === undefined ? body : JSON.stringify(body);
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch(app.url + target, {
+    method,
+    signal: closing.signal,
+    ...(sent === undefined ? {} : { headers, body: sent }),
+  });
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   const { value = '' } = (await reader?.read()) ?? {};
   closing.abort();

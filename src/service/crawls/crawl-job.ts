@@ -7,6 +7,7 @@ import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { keptRequestText } from '../../domain/kept-request.ts';
+import { pageKey } from '../../domain/page-key.ts';
 import { nextCrawlRetry } from '../../domain/retry-schedule.ts';
 import { ridTime } from '../../domain/rid.ts';
 import { type FailureReason, isBilled, mostRetries, UNTRIED } from '../../domain/status.ts';
@@ -111,6 +112,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
         if (error instanceof ThreadLost) return endLost(job, crawler, error);
         throw error;
       }
+      if (crawled.isStored === true) return end(job, crawler, crawled);
       const { failure } = crawled.result;
       const { robotsDelayMs } = crawled;
       const untold = defined({ answer: hostAnswer(crawled.result), robotsDelayMs });
@@ -171,9 +173,13 @@ function toOutcome(
     body: packed,
     coding,
     details,
-    ...(resultEnd(cbStatus) === 'failed' ? defined({ request: keptRequestText(job) }) : {}),
+    ...defined(
+      resultEnd(cbStatus) === 'failed'
+        ? { request: keptRequestText(job) }
+        : { pageKey: details.crawledAt === undefined ? pageKey(job) : undefined },
+    ),
   };
-  const billed = isBilled(cbStatus, originalStatus);
+  const billed = details.crawledAt === undefined && isBilled(cbStatus, originalStatus);
   const common = { ...named(job), record, billed, expiresAt };
   if (deliveryModes[crawler.delivery].delivers) {
     return { ...common, kind: 'delivery', callbackHeaders: job.callbackHeaders, held: false };

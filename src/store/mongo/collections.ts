@@ -184,6 +184,8 @@ export interface ResultDocument extends RecordDocument {
   readonly seq: number;
   readonly storedAt: Date;
   readonly urlHash: string;
+  /** Absent if the page serves no other request. */
+  readonly pageKey?: string;
   /** Set while a client reads it to remove it, with the id of the hold. */
   readonly heldUntil?: Date | null;
   readonly heldBy?: string;

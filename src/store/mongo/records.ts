@@ -73,6 +73,7 @@ export function resultDocument({
     seq: 0,
     storedAt: keptAt,
     urlHash: hashUrl(made.record.pushedUrl),
+    ...defined({ pageKey: made.record.pageKey }),
   };
 }
 

@@ -195,6 +195,7 @@ export function insertResult(
   insertRow(sql, 'results', {
     ...insertRecord(sql, record),
     coding: record.coding,
+    page_key: record.pageKey ?? null,
     account_id: scope.accountId,
     token_type: scope.tokenType,
     crawler_id: scope.crawlerId ?? null,

@@ -281,6 +281,8 @@ export const migrations: readonly string[] = [
   CREATE INDEX results_failed_by_time ON results (crawler_id, stored_at, rid)
     WHERE cb_status <> 200 AND crawler_id IS NOT NULL;
   `,
+  // Which requests of the same URL a stored page may serve.
+  'ALTER TABLE results ADD COLUMN page_key TEXT;',
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

@@ -118,6 +118,7 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'results.put': 'durable',
   'results.get': 'early',
   'results.newestByUrl': 'early',
+  'results.newestPage': 'early',
   'results.getMany': 'early',
   'results.sizes': 'early',
   'results.hold': 'durable',
