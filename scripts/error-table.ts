@@ -70,6 +70,11 @@ export const errorTable: readonly ErrorReason[] = [
     as: ['not_found'],
     meaning: 'The crawler has no batch of this name.',
   },
+  {
+    reason: 'sitemap_unreadable',
+    as: ['failed_precondition'],
+    meaning: 'The sitemap was not answered, or is none.',
+  },
   { reason: 'missing_rid', as: ['invalid'], meaning: 'The call needs a `rid`.' },
   { reason: 'missing_url', as: ['invalid'], meaning: 'The call needs a `url`.' },
   {

@@ -83,6 +83,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       authenticator,
       pushing: service.pushing,
       pushAgain: service.pushAgain,
+      readSitemap: service.readSitemap,
       inlineCrawls: service.inlineCrawls,
       publicUrl,
     }),

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { CrawlParameters } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import {
   type PushAgainRequest,
@@ -15,6 +15,7 @@ import { CB_STATUS } from '../domain/status.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { AgainSelection, PushAgain } from '../service/batches/push-again.ts';
 import type { InlineCrawls, InlineResult } from '../service/crawls/inline-crawl.ts';
+import type { ReadSitemap, SitemapUrl } from '../service/crawls/read-sitemap.ts';
 import type { CrawlInput } from '../service/queue/crawl-request.ts';
 import type { PushedItem, Pushing } from '../service/queue/push.ts';
 import type { PushInput } from '../service/queue/push-input.ts';
@@ -28,6 +29,7 @@ export interface PushHandlerDeps {
   readonly authenticator: Authenticator;
   readonly pushing: Pushing;
   readonly pushAgain: PushAgain;
+  readonly readSitemap: ReadSitemap;
   readonly inlineCrawls: InlineCrawls;
   /** Base of the URLs in replies, without a slash at its end. */
   readonly publicUrl: () => string;
@@ -35,7 +37,7 @@ export interface PushHandlerDeps {
 
 /** The methods of the push service. */
 export function pushHandlers(deps: PushHandlerDeps): Method[] {
-  const { authenticator, pushing, pushAgain, inlineCrawls } = deps;
+  const { authenticator, pushing, pushAgain, readSitemap, inlineCrawls } = deps;
 
   async function* pushStream(requests: AsyncIterable<PushStreamRequest>, call: Call) {
     let token = '';
@@ -72,6 +74,16 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       return { results: resultMessages(results, request, owner) };
     },
     pushStream,
+    async *readSitemap(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      // A sitemap is held as a whole while it is read.
+      await call.room.take(SITEMAP_BYTES);
+      const { url } = request;
+      const since = request.since && timestampDate(request.since);
+      for await (const part of readSitemap(owner, { url, since }, call.signal)) {
+        yield 'failed' in part ? part : { urls: part.urls.map(toSitemapUrl) };
+      }
+    },
     async *pushAgain(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
       const { crawler, pageToken } = request;
@@ -108,6 +120,13 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       return { ...response, ignoredParameters: ignored };
     },
   });
+}
+
+/** The longest sitemap, as it arrives. */
+const SITEMAP_BYTES = 10 * 1024 * 1024;
+
+function toSitemapUrl({ url, lastmod }: SitemapUrl) {
+  return { url, ...defined({ lastmod: lastmod && timestampFromDate(lastmod) }) };
 }
 
 function toAgainSelection(request: PushAgainRequest): Omit<AgainSelection, 'cursor'> {

@@ -9,6 +9,7 @@ import { createCrawlCommand } from './commands/crawl.ts';
 import { createCrawlerCommand } from './commands/crawler.ts';
 import { createDeliveriesCommand } from './commands/deliveries.ts';
 import { createDoctorCommand } from './commands/doctor.ts';
+import { createExportCommand } from './commands/export.ts';
 import { createFindCommand } from './commands/find.ts';
 import { createHealthCommand } from './commands/health.ts';
 import { createHostsCommand } from './commands/hosts.ts';
@@ -32,6 +33,7 @@ const commands: readonly CommandFactory[] = [
   createPushCommand,
   createCrawlCommand,
   createResultsCommand,
+  createExportCommand,
   createFindCommand,
   createJobsCommand,
   createBatchesCommand,

@@ -30,6 +30,7 @@ import { type CrawlJobs, createCrawlJobs } from './crawls/crawl-job.ts';
 import { type CrawlTimes, createCrawlTimes } from './crawls/crawl-times.ts';
 import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
+import { createReadSitemap, type ReadSitemap } from './crawls/read-sitemap.ts';
 import { MAX_CRAWLS, type SharedResources } from './crawls/shared-resources.ts';
 import { withStoredPages } from './crawls/stored-pages.ts';
 import { tracedCrawling } from './crawls/traced-crawling.ts';
@@ -130,6 +131,7 @@ export interface Service {
   readonly jobs: JobManagement;
   readonly batches: BatchManagement;
   readonly pushAgain: PushAgain;
+  readonly readSitemap: ReadSitemap;
   readonly asyncJobs: AsyncJobs;
   readonly pushing: Pushing;
   readonly inlineCrawls: InlineCrawls;
@@ -228,10 +230,25 @@ export function createService(deps: ServiceDeps): Service {
     clock,
     retentionDays,
   });
+  const inlineCrawls = createInlineCrawls({
+    store,
+    crawling,
+    shared,
+    pushing,
+    quotas,
+    clock,
+    offer,
+    defaults,
+    retentionDays,
+    maxBodyBytes: settings.maxBodyBytes,
+    concurrency: settings.inlineConcurrency,
+  });
   return {
     authenticator,
     batches,
     pushAgain: createPushAgain({ store, access, pushing, clock }),
+    readSitemap: createReadSitemap(inlineCrawls),
+    inlineCrawls,
     tokenWatch: createTokenWatch({ authenticator }),
     dispatcher,
     pushing,
@@ -251,19 +268,6 @@ export function createService(deps: ServiceDeps): Service {
     hostReads,
     jobs: createJobManagement({ store, access, dispatcher, scheduler, quotas, clock, logger }),
     asyncJobs: createAsyncJobs({ store, dispatcher, clock }),
-    inlineCrawls: createInlineCrawls({
-      store,
-      crawling,
-      shared,
-      pushing,
-      quotas,
-      clock,
-      offer,
-      defaults,
-      retentionDays,
-      maxBodyBytes: settings.maxBodyBytes,
-      concurrency: settings.inlineConcurrency,
-    }),
     storage: createStorage({ results: store.results, clock }),
     markdownPages: createMarkdownPages(deps.threads),
     resultStreams: createResultStreams({ store, access, clock }),

@@ -130,6 +130,7 @@ export function createPushAgain(deps: {
     try {
       const selected = await select(owner, crawlerName, selection);
       let cursor = selection.cursor === '' ? undefined : selection.cursor;
+      let isEmpty = true;
       do {
         const before = cursor;
         const part = { limit: PART, ...defined({ cursor }) };
@@ -141,9 +142,11 @@ export function createPushAgain(deps: {
         const { pushed, hasGivenUp } = await push(owner, crawlerName, inputs, signal);
         const items = crawls.map(({ rid }, at) => ({ of: rid, pushed: pushed[at] as PushedItem }));
         // What was accepted of the part is not queued again.
+        isEmpty = false;
         yield { items, cursor: hasGivenUp ? (before ?? '') : cursor };
         if (hasGivenUp) return;
       } while (cursor !== undefined && !signal.aborted);
+      if (isEmpty) yield { items: [], cursor: undefined };
     } finally {
       leave();
     }
