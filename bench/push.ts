@@ -15,6 +15,7 @@ const FIELDS = {
   delay: () => ({ delay: 3_600 }),
   priority: (n: number) => ({ priority: n % 10 }),
   batch: () => ({ batch: 'list' }),
+  max_age: () => ({ parameters: { max_age: 3_600 } }),
   unique: (n: number) => ({ unique_key: String(n) }),
 };
 

@@ -73,7 +73,7 @@ export const errorTable: readonly ErrorReason[] = [
   {
     reason: 'sitemap_unreadable',
     as: ['failed_precondition'],
-    meaning: 'The sitemap was not answered, or is none.',
+    meaning: 'The sitemap was not answered, or cannot be parsed.',
   },
   { reason: 'missing_rid', as: ['invalid'], meaning: 'The call needs a `rid`.' },
   { reason: 'missing_url', as: ['invalid'], meaning: 'The call needs a `url`.' },

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { CrawledPage } from '../client/client.ts';
+import { plainText } from '../client/message-json.ts';
 import { manifest } from './manifest.ts';
 import { bodyJson, resultFacts } from './page-file.ts';
 
@@ -15,7 +16,7 @@ interface Writer {
   write(page: CrawledPage, gzip: boolean): Promise<Uint8Array | undefined>;
 }
 
-/** The columns of a CSV file; `metadata` and `failure` are empty where there is none. */
+/** The columns of a CSV file; `metadata` and `failure` are empty where they are absent. */
 const COLUMNS = [
   'rid',
   'pushed_url',
@@ -60,7 +61,7 @@ export const EXPORT_FORMATS: Readonly<Record<ExportFormat, Writer>> = {
 
 function csvLine(values: readonly unknown[]): Uint8Array {
   const cells = values.map((value) => {
-    const text = value === undefined || value === null ? '' : String(value as string | number);
+    const text = plainText(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   });
   return Buffer.from(`${cells.join(',')}\r\n`);

@@ -135,7 +135,7 @@ const calls: readonly (readonly [string, () => Sent])[] = [
   ['WatchBatch', () => ({ path: { name: 'paused', batch: 'list' } })],
   ['CloseBatch', () => ({ path: { name: 'paused', batch: 'list' } })],
   ['ReadSitemap', () => ({ query: { url: url('/sitemap.txt') } })],
-  ['PushAgain', () => ({ path: { crawler: 'kept' }, body: {} })],
+  ['PushAgain', () => ({ path: { crawler: 'kept' }, body: { reason: 'timeout' } })],
   ['CancelBatch', () => ({ path: { name: 'paused', batch: 'list' } })],
   ['ListHosts', () => name('paused')],
   ['ListHosts', () => name('kept')],

@@ -69,7 +69,7 @@ test('failed crawls are pushed again as they were, once, and name the old ones',
   open();
   const ofBatch = await again(app, shop, { batch: 'monday', into_batch: 'monday-2' });
   expect(ofBatch.map((each) => each.again_of)).toEqual([first]);
-  const [{ rid = '' } = {}] = ofBatch;
+  const rid = ofBatch[0]?.rid ?? '';
   const stored = await shop.stored(rid);
   expect(stored.json).toMatchObject({
     cb_status: 200,

@@ -530,7 +530,7 @@ export const PushStreamResponseSchema: GenMessage<PushStreamResponse> = /*@__PUR
   messageDesc(file_queuedcrawler_v1_push_service, 8);
 
 /**
- * Which failed crawls are pushed again; all conditions together.
+ * Which failed crawls are pushed again; all conditions together, at least one.
  *
  * @generated from message queuedcrawler.v1.PushAgainRequest
  */
@@ -1038,8 +1038,8 @@ export const PushService: GenService<{
     output: typeof PushAgainResponseSchema;
   },
   /**
-   * The URLs of a sitemap, up to 1,000 in a message: of an index those of its sitemaps, up to three levels, each plain or gzip, or a text with a URL a
-   * line. The service requests them as inline crawls of the Normal token. FAILED_PRECONDITION when the sitemap itself cannot be read. Two
+   * The URLs of a sitemap, up to 1,000 in a message. Of an index those of its sitemaps, up to three levels. Each may be plain, gzip, or a text with a
+   * URL a line. The service requests them as inline crawls of the Normal token. FAILED_PRECONDITION when the sitemap itself cannot be read. Two
    * streams of an account in each process. Over REST each message is a line of JSON.
    *
    * @generated from rpc queuedcrawler.v1.PushService.ReadSitemap

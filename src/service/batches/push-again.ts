@@ -78,7 +78,7 @@ export function createPushAgain(deps: {
   async function select(
     owner: TokenOwner,
     crawlerName: string,
-    { batch: name, from, to, rids }: AgainSelection,
+    { batch: name, from, to, rids, reason, originalStatus }: AgainSelection,
   ): Promise<FailedSelection> {
     const { accountId, tokenType, crawlerId, delivery } = await access.find(owner, crawlerName);
     if (rids.length > MAX_RIDS) {
@@ -88,6 +88,13 @@ export function createPushAgain(deps: {
     if (name !== '' && batch === undefined) throw batchNotFound(name);
     const { delivers } = deliveryModes[delivery];
     const isRange = from !== undefined || to !== undefined;
+    const isSelected = name !== '' || reason !== '' || originalStatus !== undefined;
+    if (!isSelected && !isRange && rids.length === 0) {
+      throw invalidField(
+        'reason',
+        'Select failed crawls by batch, reason, original_status, from, to or rids.',
+      );
+    }
     const range = { from: from ?? new Date(0), to: to ?? wallNow(clock) };
     return {
       accountId,

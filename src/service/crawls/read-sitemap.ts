@@ -16,7 +16,7 @@ export type SitemapPart =
 
 /**
  * Requests a sitemap as an inline crawl of the Normal token does, and yields its URLs a thousand at a
- * time; of an index those of its sitemaps, up to three levels. Leaves out what has not changed since
+ * time. Of an index it yields those of its sitemaps, up to three levels. Leaves out what has not changed since
  * `since`. Throws `failed_precondition` when the sitemap itself cannot be read.
  */
 export type ReadSitemap = (

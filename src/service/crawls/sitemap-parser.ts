@@ -9,7 +9,7 @@ export interface SitemapEntry {
   readonly isSitemap: boolean;
 }
 
-/** Longer addresses are none that can be pushed. */
+/** Longer addresses cannot be pushed. */
 const MAX_URL = 8_192;
 const MAX_DATE = 64;
 

@@ -25,8 +25,8 @@ const DECODERS = {
 } as const;
 
 /**
- * Crawls as `crawling` does, but for a request with `max_age` whose URL, token and parameters a stored
- * page has that is not older: that page is the result, and nothing is requested.
+ * Crawls as `crawling` does, but for a request with `max_age`. If a stored page of the same URL, token
+ * and parameters is not older, it is the result, and nothing is requested.
  */
 export function withStoredPages(crawling: Crawling, deps: StoredPagesDeps): Crawling {
   const { results, threads, clock, maxBodyBytes } = deps;

@@ -12,7 +12,9 @@ export function failedCrawls(
   part: ListingPart,
 ): Listing<FailedCrawl> {
   const { delivers, crawlerId, batchId, range, rids } = selection;
-  const [table, ended] = delivers ? ['deliveries', 'created_at'] : ['results', 'stored_at'];
+  const [table, ended] = delivers
+    ? ['deliveries', 'created_at']
+    : ['results INDEXED BY results_failed_by_time', 'stored_at'];
   const conditions = [`cb_status <> ${CB_STATUS.success}`, 'crawler_id = ?'];
   const values: SqlValue[] = [crawlerId];
   if (!delivers) {
