@@ -15,6 +15,9 @@ const INTERACTION_MS = 100;
 const FIRST_PAINT_MS = 300;
 /** Crawlers whose counters move each second. */
 const MOVING = 100;
+/** A crawler with a URL each of so many hosts. */
+const WIDE = 'wide';
+const HOSTS = 100_000;
 
 const { values } = parseArgs({
   options: {
@@ -93,6 +96,29 @@ function print(what: string, times: readonly number[], aim: number): void {
   if (median > aim) process.exitCode = 1;
 }
 
+/** Makes a paused crawler with a URL each of many hosts. */
+async function makeWide(service: string): Promise<void> {
+  await call(`${service}/crawler/${TOKEN}`, 'POST', { name: WIDE });
+  await call(`${service}/crawler/${TOKEN}/${WIDE}/pause`, 'POST');
+  for (let from = 0; from < HOSTS; from += 1_000) {
+    const items = Array.from({ length: 1_000 }, (_, n) => ({
+      url: `https://h${from + n}.example.com/`,
+    }));
+    await call(`${service}/crawler/${TOKEN}/${WIDE}/push_batch`, 'POST', { items });
+  }
+}
+
+/** How long the list of hosts takes from a click on an order to its rows, in milliseconds. */
+async function hostRows(page: Page, round: number): Promise<number> {
+  const startedAt = performance.now();
+  const order = ['Slowest', 'Most failed', 'Busiest', 'Most waiting'][round % 4] ?? '';
+  const answer = page.waitForResponse((response) => response.url().endsWith('/ListHosts'));
+  await page.getByRole('button', { name: order, exact: true }).click();
+  await answer;
+  await page.locator('tbody tr').first().waitFor();
+  return performance.now() - startedAt;
+}
+
 /** Makes crawlers that have something waiting; a half of them is paused by the user. */
 async function makeCrawlers(service: string, count: number): Promise<void> {
   const names = Array.from({ length: count }, (_, at) => `crawler-${String(at).padStart(4, '0')}`);
@@ -124,7 +150,7 @@ async function main(): Promise<void> {
   const [crawlers, rounds] = [Number(values.crawlers), Number(values.rounds)];
   console.log(describeMachine({ Preact: packageVersion('preact') }));
   console.log(busyWarning() ?? 'The machine was idle before the start.');
-  await using service = await startService({ ACCOUNT_CRAWLER_LIMIT: String(crawlers + 1) });
+  await using service = await startService({ ACCOUNT_CRAWLER_LIMIT: String(crawlers + 2) });
   await makeCrawlers(service.url, crawlers);
   const ended = new AbortController();
   const moving = keepMoving(service.url, ended.signal);
@@ -149,6 +175,13 @@ async function main(): Promise<void> {
   }
   ended.abort();
   await moving;
+
+  await makeWide(service.url);
+  const wide = await browser.open(`/crawlers/${WIDE}/hosts`, TOKEN);
+  await wide.locator('tbody tr').first().waitFor();
+  const waits: number[] = [];
+  for (let round = 0; round < rounds; round += 1) waits.push(await hostRows(wide, round));
+  print(`order ${HOSTS} hosts, until the rows`, waits, FIRST_PAINT_MS);
 }
 
 if (values.help) console.log(HELP);

@@ -8,17 +8,21 @@ import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
 import type { Lease, Store } from '../src/store/store.ts';
 
 // Measures how long a look from host to host takes on the embedded store. The queues are a short one, one
-// with a million URLs of one host, and one with ten URLs each of 100,000 hosts. Every look continues where
-// the one before has stopped.
+// with a million URLs of one host, and longer ones of 100,000 and of a million hosts. Every look continues
+// where the one before has stopped. Also measures how long the list of the longest hosts takes, and the
+// longest look of another crawler at the same time.
 
 const CASES = [
   { title: '10 hosts, 1,000 URLs each', hosts: 10, each: 1_000 },
   { title: '1 host, 1,000,000 URLs', hosts: 1, each: 1_000_000 },
   { title: '100,000 hosts, 10 URLs each', hosts: 100_000, each: 10 },
+  { title: '1,000,000 hosts, 1 URL each', hosts: 1_000_000, each: 1 },
 ];
 const BATCH = 1_000;
 const LOOKS = 300;
 const LIMIT = 200;
+/** As many as a list of hosts chooses from. */
+const LISTED = 10_000;
 const LIMITS = { crawlerQueue: 1e9, accountQueue: 1e9 };
 const LEASE_MS = 3_600_000;
 const accountId = createRid(new Date());
@@ -89,6 +93,23 @@ async function look(store: Store, lease: Lease): Promise<number[]> {
   return times.sort((a, b) => a - b);
 }
 
+/** The time of one list of hosts, and of the longest look of another crawler during it, in ms. */
+async function list(store: Store, crawlerId: string, other: Lease) {
+  const startedAt = performance.now();
+  let isRead = false;
+  const read = store.hosts.longest(crawlerId, LISTED).then(() => {
+    isRead = true;
+    return performance.now() - startedAt;
+  });
+  let longest = 0;
+  while (!isRead) {
+    const lookedAt = performance.now();
+    await store.queue.turn(other, { look: { limit: LIMIT } }, new Date());
+    longest = Math.max(longest, performance.now() - lookedAt);
+  }
+  return { took: await read, longest };
+}
+
 const dataDir = await mkdtemp(join(tmpdir(), 'queued-crawler-looks-'));
 const logger = { debug: silent, info: silent, warn: silent, error: silent };
 const { store } = await openSqliteStore({ dataDir, logger });
@@ -101,12 +122,17 @@ try {
     limits: {},
     createdAt: new Date(),
   });
+  const other = await makeCrawler(store, 'other');
+  await fill(store, other.crawlerId, 10, 1_000);
   for (const { title, hosts, each } of CASES) {
     const lease = await makeCrawler(store, `looks-${hosts}`);
     await fill(store, lease.crawlerId, hosts, each);
     const times = await look(store, lease);
     const at = (part: number): string => (times[Math.floor(times.length * part)] ?? 0).toFixed(2);
-    console.log(`${title}: p50 ${at(0.5)} ms, p95 ${at(0.95)} ms`);
+    const { took, longest } = await list(store, lease.crawlerId, other);
+    console.log(
+      `${title}: looks p50 ${at(0.5)} ms, p95 ${at(0.95)} ms; list of hosts ${took.toFixed(0)} ms, look of another crawler at that time at most ${longest.toFixed(0)} ms`,
+    );
   }
 } finally {
   await store.close();

@@ -28,6 +28,9 @@ export function releaseEdits(
     ['package-lock.json', /^( {4}"": \{\n {6}"name": "[^"]+",\n {6}"version": ")[^"]+/m],
     ['deploy/helm/Chart.yaml', /^(version: ).+/m],
     ['deploy/helm/Chart.yaml', /^(appVersion: ).+/m],
+    ['clients/python/pyproject.toml', /^(version = ")[^"]+/m],
+    ['docs/clients.md', /(queued-crawler-client-)[\d.]+(?=\.tgz)/],
+    ['docs/clients.md', /(queued_crawler-)[\d.]+(?=-py3)/],
   ] as const;
   const texts = new Map<string, string>();
   for (const [path, pattern] of versions) {

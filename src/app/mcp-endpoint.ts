@@ -1,6 +1,6 @@
 import { toConnectError } from '../api/errors.ts';
 import { createTransfer } from '../api/transfer.ts';
-import { createClientOver } from '../client/client.ts';
+import { createClientOver } from '../client/client-over.ts';
 import type { Config } from '../config/config.ts';
 import { VERSION } from '../config/version.ts';
 import { DomainError } from '../domain/errors.ts';

@@ -1,17 +1,18 @@
-import type { Transport } from '@connectrpc/connect';
+import { createClientOver } from './client-over.ts';
 import { openConnection } from './connection.ts';
 import type { CrawledPage } from './crawled-page.ts';
-import { type EveryResultOptions, everyResult, type StreamedPage } from './every-result.ts';
-import { type Pushed, type PushOptions, pushUrls, type UrlToPush } from './push-urls.ts';
-import type { RetryOptions } from './retries.ts';
-import { createServiceClients, type ServiceClients } from './service-clients.ts';
-import { type ResultOptions, waitForResults } from './wait-for-results.ts';
+import type { EveryResultOptions, StreamedPage } from './every-result.ts';
+import type { Pushed, PushOptions, UrlToPush } from './push-urls.ts';
+import type { RetryOptions } from './retry-options.ts';
+import type { ServiceClients } from './service-clients.ts';
+import type { ResultOptions } from './wait-for-results.ts';
 
 export { type CallFailure, describeFailure } from './call-failure.ts';
 export { type CrawledPage, unpackResult } from './crawled-page.ts';
 export type { EveryResultOptions, StreamedPage } from './every-result.ts';
 export type { Pushed, PushOptions, UrlToPush } from './push-urls.ts';
-export type { RetryOptions } from './retries.ts';
+export type { RetryOptions } from './retry-options.ts';
+export type { CallOptions, ServiceClient, ServiceClients } from './service-clients.ts';
 export type { ResultOptions } from './wait-for-results.ts';
 
 /** Where the service is, and on whose behalf it is called. */
@@ -67,20 +68,4 @@ export interface CrawlerClient extends ServiceClients, AsyncDisposable {
 export function createCrawlerClient(options: CrawlerClientOptions): CrawlerClient {
   const connection = openConnection(options);
   return createClientOver(connection.transport, () => connection.close());
-}
-
-/** Makes a client over a transport that knows the token; closing it calls `close`. */
-export function createClientOver(transport: Transport, close: () => void): CrawlerClient {
-  const services = createServiceClients(transport);
-  const { pushes, storage } = services;
-  return {
-    ...services,
-    push: (crawler, urls, pushOptions) => pushUrls(pushes, crawler, urls, pushOptions),
-    results: (rids, resultOptions) => waitForResults(storage, rids, resultOptions),
-    everyResult: (resultOptions) => everyResult(storage, resultOptions),
-    close,
-    async [Symbol.asyncDispose]() {
-      close();
-    },
-  };
 }

@@ -2,7 +2,8 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Interceptor, Transport } from '@connectrpc/connect';
 import { createConnectTransport, Http2SessionManager } from '@connectrpc/connect-node';
-import { createRetries, type RetryOptions } from './retries.ts';
+import { createRetries } from './retries.ts';
+import type { RetryOptions } from './retry-options.ts';
 
 /** A dead connection is noticed after two of these times. */
 const PING_MS = 20_000;

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CallOptions, Client } from '@connectrpc/connect';
 import type { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { type CrawledPage, unpackResult } from './crawled-page.ts';
 import { isLost, notRepeated } from './retries.ts';
+import type { CallOptions, ServiceClient } from './service-clients.ts';
 
 /** Results that are acknowledged by one call. */
 const ACKNOWLEDGED_TOGETHER = 100;
@@ -35,7 +35,7 @@ export interface StreamedPage extends CrawledPage {
   readonly resumeToken: string;
 }
 
-type Storage = Pick<Client<typeof StorageService>, 'streamResults' | 'acknowledgeResults'>;
+type Storage = Pick<ServiceClient<typeof StorageService>, 'streamResults' | 'acknowledgeResults'>;
 
 /** Yields stored results in their order; see CrawlerClient.everyResult. */
 export async function* everyResult(

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { Client } from '@connectrpc/connect';
 import type {
   PushError,
   PushItemSchema,
   PushResult,
   PushService,
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import type { ServiceClient } from './service-clients.ts';
 
 /** The service's limit of one batch. */
 const MAX_BATCH_ITEMS = 1_000;
@@ -51,7 +51,7 @@ export interface Pushed {
   readonly error?: PushError;
 }
 
-type Pusher = Pick<Client<typeof PushService>, 'pushBatch'>;
+type Pusher = Pick<ServiceClient<typeof PushService>, 'pushBatch'>;
 
 /** Pushes URLs in batches; see CrawlerClient.push. */
 export async function* pushUrls(

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Client, Code, ConnectError } from '@connectrpc/connect';
+import { Code, ConnectError } from '@connectrpc/connect';
 import type { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { type CrawledPage, unpackResult } from './crawled-page.ts';
+import type { ServiceClient } from './service-clients.ts';
 
 /** The service's limit of one bulk read. */
 const MAX_RIDS = 100;
@@ -23,7 +24,7 @@ export interface ResultOptions {
   readonly signal?: AbortSignal;
 }
 
-type Storage = Pick<Client<typeof StorageService>, 'bulkGetResults' | 'bulkDeleteResults'>;
+type Storage = Pick<ServiceClient<typeof StorageService>, 'bulkGetResults' | 'bulkDeleteResults'>;
 
 /** Yields results as they come; see CrawlerClient.results. */
 export async function* waitForResults(

@@ -12,17 +12,17 @@ export interface UniqueKey {
 
 const MAX_KEY_CHARACTERS = 256;
 
+/** Throws `invalid` for a given key that is too long. */
+export function assertKeyLength(given: string): void {
+  if (given.length <= MAX_KEY_CHARACTERS) return;
+  throw invalidField('unique_key', `unique_key must be at most ${MAX_KEY_CHARACTERS} characters.`);
+}
+
 /**
  * The key that a client gave. If it is empty, that of the request: its URL in a normal form, for other
- * methods than GET with the method and the body. Throws `invalid` for a key that is too long.
+ * methods than GET with the method and the body.
  */
 export function uniqueKey(given: string, { url, method, body }: CrawlRequest): string {
-  if (given.length > MAX_KEY_CHARACTERS) {
-    throw invalidField(
-      'unique_key',
-      `unique_key must be at most ${MAX_KEY_CHARACTERS} characters.`,
-    );
-  }
   const hash = createHash('sha256');
   if (given !== '') return hash.update(given).digest('base64url');
   hash.update(normalUrl(url));

@@ -1,5 +1,5 @@
 import { isIP, type LookupFunction, type Socket } from 'node:net';
-import { buildConnector } from 'undici';
+import buildConnector from 'undici/lib/core/connect.js';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard, AddressRefusal } from './address-guard.ts';
 import { HttpError } from './http-client.ts';

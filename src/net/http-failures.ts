@@ -1,4 +1,4 @@
-import { errors } from 'undici';
+import errors from 'undici/lib/core/errors.js';
 import { HttpError, type HttpFailure } from './http-client.ts';
 
 const BY_CODE: Readonly<Record<string, HttpFailure>> = {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startApp, type TestApp } from '../support/app.ts';
+import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { bytesRoute, crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
 import { listen } from '../support/listen.ts';
 import { type Site, startSite } from '../support/site.ts';
@@ -141,7 +141,20 @@ test.each(['file:///etc/passwd', 'chrome://version/', 'data:text/html,x', 'mailt
   'a redirect to %s is a failure that stays',
   async (address) => {
     const result = await crawl(`/redirect-to?url=${encodeURIComponent(address)}`);
-    expect(result).toMatchObject({ cb_status: 523, failure: 'invalid_redirect' });
+    const named = { cb_status: 523, failure: 'invalid_redirect', original_status: 302 };
+    expect(result).toMatchObject(named);
+  },
+);
+
+test.each(['http://10.0.0.1/', 'http://127.0.0.1:25/'])(
+  'a redirect to %s, which is refused, has the status of the redirect, with either token',
+  async (address) => {
+    const path = `/redirect-to?url=${encodeURIComponent(address)}`;
+    const result = await crawl(path);
+    expect(result).toMatchObject({ cb_status: 523, original_status: 302, url: site.url + path });
+    const query = new URLSearchParams({ token: NORMAL, url: site.url + path, format: 'json' });
+    const { cb_status, original_status, url } = (await app.rest('GET', `/?${query}`)).json;
+    expect(result).toMatchObject({ cb_status, original_status, url });
   },
 );
 

@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
-import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { NORMAL, startApp } from '../support/app.ts';
+import { isLong } from '../support/length.ts';
+import { packService, unpack } from '../support/packed.ts';
 import { startSite } from '../support/site.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -18,19 +20,24 @@ async function documentedProgram(): Promise<string> {
   return program;
 }
 
-test('the packed client compiles and runs in a project of its own, as the documents show it', async () => {
-  await using folder = await temporaryFolder();
+/** Builds the package of the client and packs it into `folder`; returns the path of the tarball. */
+async function packClient(folder: string): Promise<string> {
   await run(process.execPath, ['scripts/build-client.ts'], { cwd: root });
-  const { stdout: packed } = await run(
+  const { stdout } = await run(
     'npm',
-    ['pack', './dist/client', '--json', '--pack-destination', folder.path],
+    ['pack', './dist/client', '--json', '--pack-destination', folder],
     { cwd: root },
   );
-  const [{ filename }] = JSON.parse(packed.slice(packed.indexOf('[')));
+  const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf('[')));
+  return join(folder, filename);
+}
+
+test('the packed client compiles and runs in a project of its own, as the documents show it', async () => {
+  await using folder = await temporaryFolder();
+  const tarball = await packClient(folder.path);
   const modules = join(folder.path, 'node_modules');
   const own = join(modules, 'queued-crawler-client');
-  await mkdir(own, { recursive: true });
-  await run('tar', ['-xzf', join(folder.path, filename), '-C', own, '--strip-components', '1']);
+  await unpack(tarball, own);
   for (const name of ['@bufbuild', '@connectrpc', '@types', 'undici-types']) {
     await symlink(join(root, 'node_modules', name), join(modules, name));
   }
@@ -62,10 +69,10 @@ made.stats.getStats({}).then(({ completed }) => {
 });
 `,
   );
-  // Without the library of browsers. The declarations of Connect name one of its types.
+  // Without the library of browsers, and with every declaration checked.
   const options = '--module nodenext --target es2024 --lib es2024,esnext.disposable --strict';
   const programs = ['program.ts', 'types.ts', 'common.cts'];
-  await run(compiler, [...options.split(' '), '--types', 'node', '--skipLibCheck', ...programs], {
+  await run(compiler, [...options.split(' '), '--types', 'node', ...programs], {
     cwd: folder.path,
   });
   const manifest = JSON.parse(await readFile(join(own, 'package.json'), 'utf8'));
@@ -85,3 +92,40 @@ made.stats.getStats({}).then(({ completed }) => {
   expect(common.stdout).toBe('bigint\n');
   expect(stdout).toMatch(/^200 http:\/\/127\.0\.0\.1:\d+\/page\/1 113 bytes\n$/);
 });
+
+test.runIf(isLong)(
+  'npm installs the client next to the service and a newer program with one protobuf for all',
+  async () => {
+    await using folder = await temporaryFolder();
+    const client = await packClient(folder.path);
+    const { tarball: service } = await packService(folder.path);
+    const empty = join(folder.path, 'empty');
+    await mkdir(empty);
+    // What a program that uses generated code brings itself.
+    await run(
+      'npm',
+      ['install', client, service, '@bufbuild/protobuf@2', '@connectrpc/connect@2'],
+      {
+        cwd: empty,
+      },
+    );
+    const installed = await readdir(empty, { recursive: true });
+    for (const name of ['@bufbuild/protobuf', '@connectrpc/connect']) {
+      expect(installed.filter((path) => path.endsWith(`node_modules/${name}`))).toEqual([
+        `node_modules/${name}`,
+      ]);
+    }
+    const { stdout } = await run(
+      process.execPath,
+      [
+        '--input-type=module',
+        '--eval',
+        `import { create, toJsonString } from '@bufbuild/protobuf';
+import { GetCrawlerRequestSchema as schema } from 'queued-crawler-client/gen/queuedcrawler/v1/crawler_service_pb';
+console.log(toJsonString(schema, create(schema, { name: 'shop' })));`,
+      ],
+      { cwd: empty },
+    );
+    expect(stdout).toBe('{"name":"shop"}\n');
+  },
+);

@@ -9,7 +9,7 @@ import { type ServiceProcess, startProcess } from '../support/service-process.ts
 import { startSite } from '../support/site.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-const URLS = byLength(300, 1_000);
+const URLS = byLength(150, 1_000);
 
 async function pushAll(service: ServiceProcess, name: string, site: string): Promise<string[]> {
   const items = Array.from({ length: URLS }, (_, n) => ({

@@ -312,9 +312,9 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const services = await Promise.all([startProcess(env), startProcess(env)]);
     try {
       await makeCrawlers(services[0], receiver);
-      const batches = byLength(15, 40);
+      const batches = byLength(6, 40);
       const load = pushUnderLoad(() => services, site.url, { batches });
-      for (const [round, point] of killPoints(byLength(2, 4)).entries()) {
+      for (const [round, point] of killPoints(byLength(1, 4)).entries()) {
         await load.until(point);
         const startedAt = Date.now();
         expect(await services[round % 2]?.terminate()).toBe(0);
@@ -343,7 +343,7 @@ describe.skipIf(program === undefined)('with a MongoDB of its own', () => {
     const first = services[0];
     try {
       await makeCrawlers(first, receiver);
-      const load = pushUnderLoad(() => services, site.url, { batches: byLength(15, 40) });
+      const load = pushUnderLoad(() => services, site.url, { batches: byLength(6, 40) });
       for (const point of killPoints(byLength(1, 2))) {
         await load.until(point);
         await mongod.kill();

@@ -55,6 +55,11 @@ test('the packed package runs in an empty folder, without a shell and without ot
   expect(links.length).toBeGreaterThan(5);
   expect(links.filter((path) => !existsSync(join(own, path)))).toEqual([]);
 
+  const sbom = JSON.parse(await readFile(join(own, 'sbom.cdx.json'), 'utf8'));
+  expect(sbom.metadata.component).toMatchObject({ name: manifest.name, version: manifest.version });
+  const names = sbom.components.map(({ name }: { name: string }) => name);
+  expect(names).toEqual(expect.arrayContaining(['undici', 'mongodb', 'preact']));
+
   const program = join(own, 'bin', 'queued-crawler.js');
   // No program is found by its name: neither a shell nor another Node.
   const env = { PATH: join(folder.path, 'nowhere'), LOG_LEVEL: 'info' };

@@ -1,9 +1,10 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { releaseEdits } from '../../scripts/release/prepare.ts';
+import { isLong } from '../support/length.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -11,42 +12,30 @@ const run = promisify(execFile);
 
 test('a dry run makes what is published, with checksums, and changes nothing', async () => {
   await using folder = await temporaryFolder();
-  const watched = ['package.json', 'package-lock.json', 'CHANGELOG.md', 'deploy/helm/Chart.yaml'];
+  const watched = ['package.json', 'CHANGELOG.md', 'deploy/helm/Chart.yaml'];
   const texts = (): Promise<string[]> =>
     Promise.all(watched.map((path) => readFile(join(root, path), 'utf8')));
   const before = await texts();
   const { version } = JSON.parse(before[0] ?? '') as { version: string };
-  // The client has a test of its own, which builds it in the same folder; the image takes minutes.
+  // Client and package have tests of their own that make them; the image takes minutes.
+  const without = isLong ? 'client,image' : 'client,image,package';
   const { stdout } = await run(
     process.execPath,
-    [
-      'scripts/release.ts',
-      '99.0.0',
-      '--dry-run',
-      '--out',
-      folder.path,
-      '--without',
-      'client,image',
-    ],
+    ['scripts/release.ts', '--dry-run', '--out', folder.path, '--without', without],
     { cwd: root },
   );
-  for (const path of watched) expect(stdout).toContain(`would write 99.0.0 into ${path}`);
   expect(await texts()).toEqual(before);
-  expect((await readdir(join(folder.path, 'package'))).sort()).toEqual([
-    `queued-crawler-${version}.tgz`,
-    'sbom.cdx.json',
-  ]);
   const { stdout: checked } = await run('sha256sum', ['--check', 'SHA256SUMS'], {
     cwd: folder.path,
   });
-  expect(checked).toContain(`package/queued-crawler-${version}.tgz: OK`);
-  if (!stdout.includes('LEFT OUT chart')) {
-    expect(checked).toContain(`chart/queued-crawler-${version}.tgz: OK`);
+  for (const [name, file] of [
+    ['package', `package/queued-crawler-${version}.tgz`],
+    ['package', 'package/sbom.cdx.json'],
+    ['chart', `chart/queued-crawler-${version}.tgz`],
+  ] as const) {
+    if (stdout.includes(`LEFT OUT ${name}`)) continue;
+    expect(checked).toContain(`${file}: OK`);
   }
-  const sbom = JSON.parse(await readFile(join(folder.path, 'package', 'sbom.cdx.json'), 'utf8'));
-  expect(sbom.metadata.component).toMatchObject({ name: 'queued-crawler', version });
-  const names = sbom.components.map(({ name }: { name: string }) => name);
-  expect(names).toEqual(expect.arrayContaining(['undici', 'mongodb', 'preact']));
 });
 
 const files: Readonly<Record<string, string>> = {
@@ -55,6 +44,9 @@ const files: Readonly<Record<string, string>> = {
   'package-lock.json':
     '{\n  "name": "queued-crawler",\n  "version": "0.9.0",\n  "packages": {\n    "": {\n      "name": "queued-crawler",\n      "version": "0.9.0"\n    },\n    "node_modules/a": {\n      "version": "0.9.0"\n    }\n  }\n}\n',
   'deploy/helm/Chart.yaml': 'apiVersion: v2\nversion: 0.9.0\nappVersion: 0.9.0\n',
+  'clients/python/pyproject.toml': '[project]\nversion = "0.9.0"\n',
+  'docs/clients.md':
+    'queued-crawler-client-0.9.0.tgz\ndist/queued_crawler-0.9.0-py3-none-any.whl\n',
   'CHANGELOG.md':
     '# Changelog\n\n## Unreleased\n\n### Added\n\n- This.\n\n## 0.9.0 (2026-01-01)\n\n- That.\n',
 };
@@ -75,6 +67,10 @@ test('a release writes its version wherever it stands, and a heading into the ch
   });
   expect(edits.get('deploy/helm/Chart.yaml')).toBe(
     'apiVersion: v2\nversion: 0.10.0\nappVersion: 0.10.0\n',
+  );
+  expect(edits.get('clients/python/pyproject.toml')).toBe('[project]\nversion = "0.10.0"\n');
+  expect(edits.get('docs/clients.md')).toBe(
+    'queued-crawler-client-0.10.0.tgz\ndist/queued_crawler-0.10.0-py3-none-any.whl\n',
   );
   expect(edits.get('CHANGELOG.md')).toBe(
     '# Changelog\n\n## Unreleased\n\n## 0.10.0 (2026-02-03)\n\n### Added\n\n- This.\n\n## 0.9.0 (2026-01-01)\n\n- That.\n',

@@ -1,13 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { openChaosSite } from '../support/chaos/chaos-site.ts';
 import { eventually } from '../support/eventually.ts';
-import { isLong } from '../support/length.ts';
+import { byLength, isLong } from '../support/length.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
 import { type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 import { JAVASCRIPT, NORMAL } from '../support/tokens.ts';
 
 const CONCURRENCY = 100;
+/** Longer pages are fewer, and as many at once. */
+const PAGE_MS = byLength(3_000, 1_000);
 const PATH = `/crawler/${NORMAL}/wide`;
 
 interface Crawler {
@@ -42,10 +44,10 @@ describe.skipIf(mongodbUri === '')('a crawler with many slots', () => {
     await using first = await startProcess(env);
     await first.rest('POST', `/crawler/${NORMAL}`, { name: 'wide', concurrency: CONCURRENCY });
     // More than is crawled while the processes come and go; what is left is purged.
-    const urls = 6_000;
+    const urls = byLength(4_000, 6_000);
     for (let from = 0; from < urls; from += 1_000) {
       const items = Array.from({ length: 1_000 }, (_, n) => {
-        return { url: site.page('wide', from + n, 1_000 + ((from + n) % 2_000), 0) };
+        return { url: site.page('wide', from + n, PAGE_MS + ((from + n) % 2_000), 0) };
       });
       expect((await first.rest('POST', `${PATH}/push_batch`, { items })).status).toBe(200);
     }
@@ -159,5 +161,43 @@ describe.skipIf(mongodbUri === '')('a crawler with many slots', () => {
       // Of ten delays, two for requests that were on their way for long.
       expect(Math.min(...tenth)).toBeGreaterThanOrEqual(8 * pace.delay_ms);
     }
+  }, 400_000);
+
+  test('that shares its pace with another one asks a host together with it no more than one may, whichever process dies', async () => {
+    const pace = { max_per_host: 1, delay_ms: 200, robots_txt: false, group: 'partner' };
+    await using database = testDatabase();
+    await using site = await startSite();
+    const env = { MONGODB_URI: database.uri };
+    await using first = await startProcess(env);
+    await using second = await startProcess(env);
+    for (const name of ['one', 'two']) {
+      const settings = { name, concurrency: 10, politeness: pace };
+      await second.rest('POST', `/crawler/${NORMAL}`, settings);
+      const items = Array.from({ length: 100 }, (_, n) => ({ url: `${site.url}/page/${n}` }));
+      await second.rest('POST', `/crawler/${NORMAL}/${name}/push_batch`, { items });
+    }
+    const moreHits = async (more: number): Promise<void> => {
+      const before = site.hits();
+      await eventually(() => expect(site.hits()).toBeGreaterThan(before + more), {
+        timeoutMs: 60_000,
+      });
+    };
+    await moreHits(20);
+    await first.kill9();
+    await moreHits(20);
+    await using third = await startProcess(env);
+    await second.kill9();
+    await moreHits(20);
+    const completed = await Promise.all(
+      ['one', 'two'].map(async (name) => {
+        const { json } = await third.rest('GET', `/crawler/${NORMAL}/${name}`);
+        return json.activity.completed as number;
+      }),
+    );
+    expect(Math.min(...completed)).toBeGreaterThan(0);
+    expect(site.maxConcurrent).toBe(1);
+    const starts = site.seen.map(({ at }) => at.getTime());
+    const tenth = starts.slice(10).map((at, index) => at - (starts[index] ?? 0));
+    expect(Math.min(...tenth)).toBeGreaterThanOrEqual(8 * pace.delay_ms);
   }, 400_000);
 });

@@ -12,7 +12,77 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file queuedcrawler/v1/options.proto.
  */
 export const file_queuedcrawler_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("Ch5xdWV1ZWRjcmF3bGVyL3YxL29wdGlvbnMucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEirgEKCkNhbGxMaW1pdHMSFgoJbWF4X2J5dGVzGAEgASgFSACIAQESFwoKbWF4X2ZpZWxkcxgCIAEoBUgBiAEBEhkKDHdpdGhvdXRfc2xvdBgDIAEoCEgCiAEBEhcKCnJlYWRfYnl0ZXMYBCABKAVIA4gBAUIMCgpfbWF4X2J5dGVzQg0KC19tYXhfZmllbGRzQg8KDV93aXRob3V0X3Nsb3RCDQoLX3JlYWRfYnl0ZXM6QwoJcmVzdF9uYW1lEiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMY0YYDIAEoCVIIcmVzdE5hbWWIAQE6RQoMcXVlcnlfaW5saW5lEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjRhgMgASgIUgtxdWVyeUlubGluZYgBATpBCgpyZXN0X2ZpZWxkEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjShgMgASgJUglyZXN0RmllbGSIAQE6SAoObnVtYmVyX2lzX3RydWUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNOGAyABKAhSDG51bWJlcklzVHJ1ZYgBATpiCgtjYWxsX2xpbWl0cxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNGGAyABKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLkNhbGxMaW1pdHNSCmNhbGxMaW1pdHOIAQE6QwoKYWRtaW5fb25seRIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9ucxjRhgMgASgIUglhZG1pbk9ubHmIAQFCcAoQcXVldWVkY3Jhd2xlci52MVABWiBxdWV1ZWRjcmF3bGVyL3YxO3F1ZXVlZGNyYXdsZXJ2MaoCEFF1ZXVlZENyYXdsZXIuVjHKAhBRdWV1ZWRDcmF3bGVyXFYx6gIRUXVldWVkQ3Jhd2xlcjo6VjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5xdWV1ZWRjcmF3bGVyL3YxL29wdGlvbnMucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEihgEKC1NldHRpbmdGb3JtEg0KBWxhYmVsGAEgASgJEgwKBGhlbHAYAiABKAkSCwoDbWluGAMgASgFEgsKA21heBgEIAEoBRIOCgZwcmVzZXQYBSABKAUSFAoMd2ViaG9va19vbmx5GAYgASgIEgwKBHBhcnQYByABKAkSDAoEZmxhZxgIIAEoCSKuAQoKQ2FsbExpbWl0cxIWCgltYXhfYnl0ZXMYASABKAVIAIgBARIXCgptYXhfZmllbGRzGAIgASgFSAGIAQESGQoMd2l0aG91dF9zbG90GAMgASgISAKIAQESFwoKcmVhZF9ieXRlcxgEIAEoBUgDiAEBQgwKCl9tYXhfYnl0ZXNCDQoLX21heF9maWVsZHNCDwoNX3dpdGhvdXRfc2xvdEINCgtfcmVhZF9ieXRlczpDCglyZXN0X25hbWUSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxjRhgMgASgJUghyZXN0TmFtZYgBATpFCgxxdWVyeV9pbmxpbmUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNGGAyABKAhSC3F1ZXJ5SW5saW5liAEBOkEKCnJlc3RfZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAlSCXJlc3RGaWVsZIgBATpICg5udW1iZXJfaXNfdHJ1ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY04YDIAEoCFIMbnVtYmVySXNUcnVliAEBOmQKDHNldHRpbmdfZm9ybRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1IYDIAEoCzIdLnF1ZXVlZGNyYXdsZXIudjEuU2V0dGluZ0Zvcm1SC3NldHRpbmdGb3JtiAEBOmIKC2NhbGxfbGltaXRzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0YYDIAEoCzIcLnF1ZXVlZGNyYXdsZXIudjEuQ2FsbExpbWl0c1IKY2FsbExpbWl0c4gBATpDCgphZG1pbl9vbmx5Eh8uZ29vZ2xlLnByb3RvYnVmLlNlcnZpY2VPcHRpb25zGNGGAyABKAhSCWFkbWluT25seYgBAUJwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
+
+/**
+ * How people are asked for a setting: a field in the form of the console, and an option of the command line.
+ *
+ * @generated from message queuedcrawler.v1.SettingForm
+ */
+export type SettingForm = Message<"queuedcrawler.v1.SettingForm"> & {
+  /**
+   * The label of the field.
+   *
+   * @generated from field: string label = 1;
+   */
+  label: string;
+
+  /**
+   * What it does, as a sentence.
+   *
+   * @generated from field: string help = 2;
+   */
+  help: string;
+
+  /**
+   * The least value of a number.
+   *
+   * @generated from field: int32 min = 3;
+   */
+  min: number;
+
+  /**
+   * The greatest value of a number.
+   *
+   * @generated from field: int32 max = 4;
+   */
+  max: number;
+
+  /**
+   * The value of a number that is not given, unless the operator has set another.
+   *
+   * @generated from field: int32 preset = 5;
+   */
+  preset: number;
+
+  /**
+   * Only for crawlers whose results are posted to a callback URL.
+   *
+   * @generated from field: bool webhook_only = 6;
+   */
+  webhookOnly: boolean;
+
+  /**
+   * The part of the form; empty for the first.
+   *
+   * @generated from field: string part = 7;
+   */
+  part: string;
+
+  /**
+   * The option of the command line, where it is not the field's name.
+   *
+   * @generated from field: string flag = 8;
+   */
+  flag: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.SettingForm.
+ * Use `create(SettingFormSchema)` to create a new message.
+ */
+export const SettingFormSchema: GenMessage<SettingForm> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_options, 0);
 
 /**
  * The limits of one call of a method, and what it takes of what accounts share.
@@ -55,7 +125,7 @@ export type CallLimits = Message<"queuedcrawler.v1.CallLimits"> & {
  * Use `create(CallLimitsSchema)` to create a new message.
  */
 export const CallLimitsSchema: GenMessage<CallLimits> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_options, 0);
+  messageDesc(file_queuedcrawler_v1_options, 1);
 
 /**
  * The word that stands for this value in REST requests and replies.
@@ -91,12 +161,21 @@ export const number_is_true: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
   extDesc(file_queuedcrawler_v1_options, 3);
 
 /**
+ * Marks a setting of a crawler: of CreateCrawlerRequest, or of a message in it. The console and the command line show it as
+ * this says.
+ *
+ * @generated from extension: optional queuedcrawler.v1.SettingForm setting_form = 50004;
+ */
+export const setting_form: GenExtension<FieldOptions, SettingForm> = /*@__PURE__*/
+  extDesc(file_queuedcrawler_v1_options, 4);
+
+/**
  * Absent for small messages and short reads.
  *
  * @generated from extension: optional queuedcrawler.v1.CallLimits call_limits = 50001;
  */
 export const call_limits: GenExtension<MethodOptions, CallLimits> = /*@__PURE__*/
-  extDesc(file_queuedcrawler_v1_options, 4);
+  extDesc(file_queuedcrawler_v1_options, 5);
 
 /**
  * The methods need the admin token instead of an account's.
@@ -104,5 +183,5 @@ export const call_limits: GenExtension<MethodOptions, CallLimits> = /*@__PURE__*
  * @generated from extension: optional bool admin_only = 50001;
  */
 export const admin_only: GenExtension<ServiceOptions, boolean> = /*@__PURE__*/
-  extDesc(file_queuedcrawler_v1_options, 5);
+  extDesc(file_queuedcrawler_v1_options, 6);
 

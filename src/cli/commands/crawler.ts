@@ -1,28 +1,13 @@
 import { Command } from 'commander';
-import {
-  type Crawler,
-  CrawlerSchema,
-  type Politeness,
-} from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { type Crawler, CrawlerSchema } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
 import { usageError } from '../cli-error.ts';
-import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
+import { type CommandContext, openSession, type Session } from '../command-context.ts';
+import { addSettings, type SettingOptions, settingsFrom } from '../crawler-settings.ts';
 import { examples } from '../examples.ts';
 import { type Output, printable } from '../output.ts';
 
-interface CrawlerOptions {
-  readonly callbackUrl?: string;
-  readonly concurrency?: number;
-  readonly deliveryConcurrency?: number;
-  readonly maxRetries?: number;
-  readonly unique?: boolean;
-  readonly uniqueFor?: number;
-  readonly retryWindowHours?: number;
-  readonly maxPerHost?: number;
-  readonly delayMs?: number;
-  readonly robotsTxt?: boolean;
-  readonly paceGroup?: string;
-  readonly groupByDomain?: boolean;
+interface CrawlerOptions extends SettingOptions {
   /** Confirms what cannot be undone. */
   readonly yes?: boolean;
 }
@@ -49,7 +34,7 @@ export function createCrawlerCommand(context: CommandContext): Command {
       });
   }
 
-  withSettings(
+  addSettings(
     operation(
       'create',
       'Make a crawler; with --callback-url its results go there, otherwise to storage.',
@@ -57,7 +42,7 @@ export function createCrawlerCommand(context: CommandContext): Command {
       async ({ client, output }, name, options) => {
         const { crawler, created } = await client.crawlers.createCrawler({
           name,
-          ...settingsOf(options),
+          ...settingsFrom(options),
         });
         if (crawler === undefined) return;
         await show(output, crawler, { created });
@@ -84,14 +69,14 @@ export function createCrawlerCommand(context: CommandContext): Command {
       if (crawler !== undefined) await show(output, crawler);
     },
   );
-  withSettings(
+  addSettings(
     operation(
       'update',
       'Change settings of a crawler, at once.',
       'update shop --concurrency 50',
       async ({ client, output }, name, options) => {
-        const before = isPolite(options) ? await client.crawlers.getCrawler({ name }) : undefined;
-        const settings = settingsOf(options, before?.crawler?.politeness);
+        const before = await client.crawlers.getCrawler({ name });
+        const settings = settingsFrom(options, before.crawler);
         const { crawler } = await client.crawlers.updateCrawler({ name, ...settings });
         if (crawler !== undefined) await show(output, crawler);
       },
@@ -131,64 +116,6 @@ export function createCrawlerCommand(context: CommandContext): Command {
     },
   ).option('--yes', 'really do it');
   return group;
-}
-
-/** The options of the settings; which of them suit is for the service to say. */
-function withSettings(command: Command): void {
-  const number = (flag: string, description: string) =>
-    command.option(`${flag} <n>`, description, wholeNumber(flag, 0, 10_000_000));
-  command.option('--callback-url <url>', 'where results are posted');
-  number('--concurrency', 'URLs crawled at once');
-  number('--delivery-concurrency', 'results posted at once; 0 for no bound of its own');
-  number('--max-retries', 'retries of a crawl that fails for a transient reason');
-  number('--retry-window-hours', 'hours in which retries are made');
-  number('--max-per-host', 'politeness: requests to one host at once; 0 for no limit');
-  number('--delay-ms', 'politeness: milliseconds between requests to one host');
-  command.option('--robots-txt', 'politeness: obey robots.txt');
-  command.option('--pace-group <name>', 'politeness: crawlers with the same name share it');
-  command.option('--group-by-domain', 'count all hosts of a registrable domain as one host');
-  command.option('--no-group-by-domain', 'count each host by itself');
-  command.option('--unique', 'queue each URL once, unless its push says otherwise');
-  command.option('--no-unique', 'queue repeated URLs, too');
-  number('--unique-for', 'seconds for which a URL is queued once; 0 while it waits or is crawled');
-}
-
-function isPolite(options: CrawlerOptions): boolean {
-  const { maxPerHost, delayMs, robotsTxt, paceGroup } = options;
-  return [maxPerHost, delayMs, robotsTxt, paceGroup].some((each) => each !== undefined);
-}
-
-/** The settings that the options name; the rest of the politeness stays as it was. */
-function settingsOf(options: CrawlerOptions, before?: Politeness) {
-  const { maxPerHost, delayMs, robotsTxt, callbackUrl, groupByDomain, unique, ...numbers } =
-    options;
-  const names = [
-    'concurrency',
-    'deliveryConcurrency',
-    'maxRetries',
-    'retryWindowHours',
-    'uniqueFor',
-  ] as const;
-  const given = names.flatMap((name) =>
-    numbers[name] === undefined ? [] : [[name, numbers[name]]],
-  );
-  return {
-    ...(Object.fromEntries(given) as Partial<Record<(typeof names)[number], number>>),
-    ...(callbackUrl === undefined ? {} : { callbackUrl }),
-    ...(groupByDomain === undefined ? {} : { groupByDomain }),
-    ...(unique === undefined ? {} : { unique }),
-    ...(isPolite(options)
-      ? {
-          politeness: {
-            maxPerHost: maxPerHost ?? before?.maxPerHost ?? 0,
-            delayMs: delayMs ?? before?.delayMs ?? 0,
-            robotsTxt: robotsTxt ?? before?.robotsTxt ?? false,
-            hosts: before?.hosts ?? [],
-            group: options.paceGroup ?? before?.group ?? '',
-          },
-        }
-      : {}),
-  };
 }
 
 function confirm(yes: boolean | undefined, what: string): void {

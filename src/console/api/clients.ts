@@ -2,7 +2,8 @@ import type { Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
 import { effect } from '@preact/signals';
 import { TokenType } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
-import { createServiceClients, type ServiceClients } from '../../client/service-clients.ts';
+import { createServiceClients } from '../../client/create-service-clients.ts';
+import type { ServiceClients } from '../../client/service-clients.ts';
 import { session } from './session.ts';
 
 const byToken = new Map<string, ServiceClients>();

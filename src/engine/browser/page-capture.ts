@@ -3,7 +3,8 @@ import { defined } from '../../domain/defined.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { FilteringProxy } from '../../net/filtering-proxy.ts';
 import type { CrawlTask, Page } from '../engine.ts';
-import { failedPage } from '../failed-page.ts';
+import { failedPage, failedResponse } from '../failed-page.ts';
+import { REFUSALS } from '../http/redirect.ts';
 import { CdpError } from './cdp-connection.ts';
 import type { DocumentResponse } from './document-response.ts';
 import { navigationFailure } from './navigation-failure.ts';
@@ -43,7 +44,14 @@ const COMMAND_MS = 600_000;
 export async function loadAndCapture(input: CaptureInput): Promise<Page> {
   const { task, start, proxy, navigation } = input;
   const failure = await load(input);
-  if (failure !== undefined) return failedPage(task, failure);
+  if (failure !== undefined) {
+    // What may not be requested is the fault of the response that named it.
+    const isOfRedirect = REFUSALS.has(failure) || failure === 'too_many_redirects';
+    const { redirect } = input.documents;
+    return isOfRedirect && redirect !== undefined
+      ? failedResponse(task, failure, redirect)
+      : failedPage(task, failure);
+  }
   try {
     const content = await capture(input);
     const { unreachable } = navigation;

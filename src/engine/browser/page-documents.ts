@@ -37,6 +37,8 @@ export interface PageDocuments {
   enable(): Promise<void>;
   /** The response of the document that is shown, or will be next. */
   readonly shown: DocumentResponse | undefined;
+  /** The last redirect, while nothing has answered at the address that it names. */
+  readonly redirect: DocumentResponse | undefined;
   /** The address of the last document that could not be fetched; empty for none. */
   readonly failedAt: string;
   /** The address that the page is to be sent to in place of its redirect; cleared by the call. */
@@ -81,6 +83,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
   const hasReferrer = headers.some(([name]) => name === 'referer');
   const { promise: end, resolve: finish } = Promise.withResolvers<DocumentEnd>();
   let shown: DocumentResponse | undefined;
+  let redirect: DocumentResponse | undefined;
   let failedAt = '';
   let redirectTo: string | undefined;
 
@@ -129,6 +132,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     response: DocumentResponse,
     location: string,
   ): Promise<void> {
+    redirect = response;
     const to = URL.parse(location, response.url);
     if (to === null || !/^https?:$/.test(to.protocol)) {
       if (shown === undefined) finish({ kind: 'failed', reason: 'invalid_redirect', response });
@@ -143,6 +147,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
   }
 
   async function onContent(event: Paused, response: DocumentResponse): Promise<void> {
+    redirect = undefined;
     const { status } = response;
     const type = lastHeader(response, 'content-type');
     const isFile = /^\s*attachment\b/i.test(lastHeader(response, 'content-disposition') ?? '');
@@ -211,6 +216,9 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     },
     get shown() {
       return shown;
+    },
+    get redirect() {
+      return redirect;
     },
     get failedAt() {
       return failedAt;

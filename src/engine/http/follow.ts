@@ -5,7 +5,7 @@ import type { Claimant } from '../../fairness/fair-pool.ts';
 import { type HttpClient, HttpError, type HttpResponse, type Room } from '../../net/http-client.ts';
 import { headerValues } from '../../net/raw-headers.ts';
 import type { Cookies } from '../cookies.ts';
-import { type Hop, nextHop } from './redirect.ts';
+import { type Hop, nextHop, REFUSALS } from './redirect.ts';
 import { requestHeaders } from './request-headers.ts';
 
 /** A page to request, and how. */
@@ -46,12 +46,6 @@ export interface FollowResult {
 /** Longer than the redirect chains of ordinary sites, and half of what browsers follow. */
 const MAX_REDIRECTS = 10;
 const CONNECT_TIMEOUT_MS = 20_000;
-/** Failures of addresses that the service does not request. */
-const REFUSALS: ReadonlySet<FailureReason> = new Set([
-  'address_not_allowed',
-  'port_not_allowed',
-  'invalid_url',
-]);
 
 /**
  * Requests a page and follows its redirects, at most ten, with cookies. A request that repeats an

@@ -1,3 +1,5 @@
+import type { FailureReason } from '../../domain/status.ts';
+
 /** A request of a chain of redirects. */
 export interface Hop {
   readonly url: URL;
@@ -13,6 +15,12 @@ export interface Hop {
 
 /** Longest target of a redirect. Most servers refuse request lines from 8 KiB on. */
 const MAX_LOCATION = 16_384;
+/** Failures of addresses that the service does not request. */
+export const REFUSALS: ReadonlySet<FailureReason> = new Set([
+  'address_not_allowed',
+  'port_not_allowed',
+  'invalid_url',
+]);
 /** Statuses that send a client to the address in `Location`. */
 export const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 

@@ -15,7 +15,7 @@ import {
 import { parseMetadata } from '../../domain/metadata.ts';
 import { DEFAULT_PRIORITY, MAX_PRIORITY } from '../../domain/priority.ts';
 import { createRid } from '../../domain/rid.ts';
-import { type UniqueKey, uniqueKey } from '../../domain/unique-key.ts';
+import { assertKeyLength, type UniqueKey, uniqueKey } from '../../domain/unique-key.ts';
 import { type CrawlInput, type CrawlOffer, parseCrawlRequest } from './crawl-request.ts';
 import { laneOf } from './lane-of.ts';
 
@@ -86,11 +86,12 @@ function toUnique(
   request: CrawlRequest,
   now: Date,
 ): UniqueKey | undefined {
-  const key = uniqueKey(given, request);
+  assertKeyLength(given);
   const seconds = uniqueFor ?? crawler.uniqueFor ?? 0;
   integerInRange('unique_for', seconds, 0, MAX_UNIQUE_SECONDS);
   const isAsked = given !== '' || uniqueFor !== undefined || crawler.unique === true;
   if (!(unique ?? isAsked)) return undefined;
+  const key = uniqueKey(given, request);
   return seconds === 0 ? { key } : { key, until: new Date(now.getTime() + seconds * 1_000) };
 }
 

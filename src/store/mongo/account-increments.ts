@@ -18,6 +18,8 @@ export interface AccountChange {
  */
 export interface AccountIncrements {
   add(accountId: string, change: AccountChange): void;
+  /** Adds bytes to what the account has stored. */
+  addStored(accountId: string, bytes: number): void;
   /** The totals of an account that was just read, with what is gathered. */
   read(document: AccountDocument): Required<AccountChange>;
   /** Remembers the queued URLs of an account that was just read. */
@@ -33,7 +35,10 @@ export interface AccountIncrements {
   ): number | undefined;
   /** Hands over what is gathered for an account; the caller writes it. */
   take(accountId: string): Required<AccountChange>;
-  /** Writes what is gathered. Never rejects, because an increment must not be made twice. */
+  /**
+   * Writes what is gathered, and waits for what is being written. Never rejects, because an
+   * increment must not be made twice.
+   */
   flush(): Promise<void>;
 }
 
@@ -55,6 +60,7 @@ export function createAccountIncrements(collections: Collections): AccountIncrem
     maxEntries: MAX_ACCOUNTS,
   });
   let timer: NodeJS.Timeout | undefined;
+  let writing: Promise<unknown> = Promise.resolve();
 
   function take(accountId: string): Required<AccountChange> {
     const change = gathered.get(accountId) ?? { queued: 0, queuedBytes: 0, storedBytes: 0 };
@@ -68,10 +74,13 @@ export function createAccountIncrements(collections: Collections): AccountIncrem
     const writes = [...gathered.keys()].map((accountId) => {
       return { updateOne: { filter: { _id: accountId }, update: { $inc: take(accountId) } } };
     });
-    if (writes.length === 0) return;
-    await collections.accounts
-      .bulkWrite(writes, { ordered: false, ...quickly })
-      .catch(() => undefined);
+    if (writes.length > 0) {
+      const write = collections.accounts
+        .bulkWrite(writes, { ordered: false, ...quickly })
+        .catch(() => undefined);
+      writing = writing.then(() => write);
+    }
+    await writing;
   }
 
   function add(
@@ -92,6 +101,7 @@ export function createAccountIncrements(collections: Collections): AccountIncrem
 
   return {
     add,
+    addStored: (accountId, storedBytes) => add(accountId, { queued: 0, storedBytes }),
     read({ _id, queued, queuedBytes = 0, storedBytes = 0 }) {
       const change = gathered.get(_id);
       return {

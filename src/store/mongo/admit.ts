@@ -11,7 +11,7 @@ import { type EnteredBatches, enterBatches } from './batch-parts.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
 import { toJobDocument } from './job-document.ts';
-import { Fenced, type Lanes } from './lanes.ts';
+import type { Lanes } from './lanes.ts';
 import { isLive, wakeFields } from './lease.ts';
 import { type KeyedJobs, keyedJobs } from './unique-keys.ts';
 
@@ -114,23 +114,18 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
         { session },
       );
     };
-    try {
-      await lanes.unblocked(crawlerId, () =>
-        lanes.write(
-          lane,
-          { gen: purges, touches: queue.touches, accountId, now },
-          async (session, delta) => {
-            await body(session);
-            for (const { size = 0 } of documents) delta.move(size, undefined, 'waiting');
-            delta.addDay('pushed', n);
-            delta.happened('push');
-          },
-        ),
-      );
-    } catch (error) {
-      if (error instanceof Fenced) await lanes.raise(crawlerId, purges, now);
-      throw error;
-    }
+    await lanes.unblocked(crawlerId, () =>
+      lanes.write(
+        lane,
+        { gen: purges, touches: queue.touches, accountId, now },
+        async (session, delta) => {
+          await body(session);
+          for (const { size = 0 } of documents) delta.move(size, undefined, 'waiting');
+          delta.addDay('pushed', n);
+          delta.happened('push');
+        },
+      ),
+    );
     if (!near) queues.set(crawlerId, { ...queue, queued: queue.queued + n });
     return inserted;
   }

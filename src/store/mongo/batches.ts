@@ -6,7 +6,7 @@ import type { BatchStore } from '../store.ts';
 import { BATCH_KEPT_MS } from './batch-parts.ts';
 import type { BatchDocument, BatchPartDocument, Collections } from './collections.ts';
 import { addPending } from './deliveries.ts';
-import type { Removed } from './expiry.ts';
+import type { Batch as Expired } from './expiry.ts';
 import type { Lanes } from './lanes.ts';
 import { wakeFields } from './lease.ts';
 import { readPurges } from './queue-reads.ts';
@@ -21,7 +21,7 @@ interface Group {
 
 /** Batches and what they count: the sum of the parts of all lanes, and the jobs by the index. */
 export function createBatches(collections: Collections, lanes: Lanes): BatchStore {
-  const { batches, batchParts, jobs, deliveries, crawlers, accounts, time } = collections;
+  const { batches, batchParts, jobs, deliveries, crawlers, time } = collections;
 
   async function toBatch(document: BatchDocument, now: Date): Promise<Batch> {
     const { _id: batchId, crawlerId, name, createdAt, closedAt, completedAt } = document;
@@ -145,8 +145,9 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
       return found;
     },
 
-    complete: ({ batchId, crawlerId }, event, now) =>
-      lanes.transact(crawlerId, async (session) => {
+    async complete({ batchId, crawlerId }, event, now) {
+      let accountId: string | undefined;
+      const isCompleted = await lanes.transact(crawlerId, async (session) => {
         const completedAt = toWall(time, now);
         const expiresAt = new Date(now.getTime() + BATCH_KEPT_MS);
         const crawler = await crawlers.findOne(
@@ -176,17 +177,17 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
         });
         await deliveries.insertOne(document, { session });
         await addPending(collections, crawlerId, 1, session);
-        const storedBytes = chargedRecordBytes(event.record);
-        await accounts.updateOne(
-          { _id: crawler.accountId },
-          { $inc: { storedBytes } },
-          { session },
-        );
+        accountId = crawler.accountId;
         await crawlers.updateOne({ _id: crawlerId }, [{ $set: wakeFields(now, 'delivery') }], {
           session,
         });
         return true;
-      }),
+      });
+      if (isCompleted && event !== undefined && accountId !== undefined) {
+        lanes.accounts.addStored(accountId, chargedRecordBytes(event.record));
+      }
+      return isCompleted;
+    },
   };
 }
 
@@ -195,7 +196,7 @@ export async function expireBatches(
   { batches, batchParts, time }: Collections,
   now: Date,
   batch: number,
-): Promise<Removed> {
+): Promise<Expired> {
   const old = await batches
     .find({ expiresAt: { $lte: now } })
     .limit(batch)

@@ -1,10 +1,24 @@
+import type { Collection, Filter } from 'mongodb';
 import { chargedBytes } from '../../domain/quotas.ts';
 import { expireBatches } from './batches.ts';
 import type { Collections } from './collections.ts';
+import { deleteBatch } from './delete-batch.ts';
 import { addPending } from './deliveries.ts';
 import type { Lanes } from './lanes.ts';
-import { expireScreenshots } from './screenshots.ts';
-import { expireResults, sweepRemovedAccounts } from './stored-bytes.ts';
+import { scopeAccountId } from './records.ts';
+import { sweepRemovedAccounts } from './stored-bytes.ts';
+
+/** What one batch found and removed. */
+export interface Batch {
+  readonly found: number;
+  readonly count: number;
+}
+
+/** A document that counts for what its account has stored. */
+interface Stored {
+  readonly _id: string;
+  readonly size: number;
+}
 
 /**
  * Removes documents past their retention, batch by batch while there are more and `goesOn` returns
@@ -17,13 +31,34 @@ export async function expire(
   batch: number,
   goesOn: () => boolean,
 ): Promise<number> {
+  const old = { expiresAt: { $lte: now } };
+
+  /** Removes a batch of documents that count for what an account has stored. */
+  async function expireStored<T extends Stored>(
+    stored: Collection<T>,
+    accountOf: (document: T) => string,
+  ): Promise<Batch> {
+    const fields = { scope: 1, accountId: 1, size: 1 };
+    const { found, count } = await deleteBatch(stored, old as unknown as Filter<T>, batch, fields);
+    // Otherwise another process has counted some of them, and the next measurement finds the bytes.
+    if (count === found.length) {
+      for (const each of found) lanes.accounts.addStored(accountOf(each), -chargedBytes(each.size));
+    }
+    return { found: found.length, count };
+  }
+
+  /** The server expires requests by itself, with a delay that this avoids. */
+  async function expireRequests(): Promise<Batch> {
+    const { found, count } = await deleteBatch(collections.pushRequests, old, batch);
+    return { found: found.length, count };
+  }
+
   const removals = [
     () => expireDeliveries(collections, lanes, now, batch),
-    () => expireResults(collections, now, batch),
+    () => expireStored(collections.results, ({ scope }) => scopeAccountId(scope)),
     () => sweepRemovedAccounts(collections, now, batch),
-    () => expireScreenshots(collections, now, batch),
-    // The server expires requests by itself, with a delay that this avoids.
-    () => expireRequests(collections, now, batch),
+    () => expireStored(collections.screenshots, ({ accountId }) => accountId),
+    expireRequests,
     () => expireBatches(collections, now, batch),
   ];
   const removed = await Promise.all(
@@ -39,35 +74,12 @@ export async function expire(
   return removed.reduce((sum, each) => sum + each, 0);
 }
 
-/** What one batch found and removed. */
-export interface Removed {
-  readonly found: number;
-  readonly count: number;
-}
-
-async function expireRequests(
-  { pushRequests }: Collections,
-  now: Date,
-  batch: number,
-): Promise<Removed> {
-  const old = await pushRequests
-    .find({ expiresAt: { $lte: now } }, { projection: { _id: 1 } })
-    .limit(batch)
-    .toArray();
-  if (old.length === 0) return { found: 0, count: 0 };
-  const { deletedCount } = await pushRequests.deleteMany({
-    _id: { $in: old.map((each) => each._id) },
-    expiresAt: { $lte: now },
-  });
-  return { found: old.length, count: deletedCount };
-}
-
 async function expireDeliveries(
   { crawlers, accounts, deliveries, ...others }: Collections,
   lanes: Lanes,
   now: Date,
   batch: number,
-): Promise<Removed> {
+): Promise<Batch> {
   const old = { expiresAt: { $lte: now } };
   const found = await deliveries
     .find(old, { projection: { crawlerId: 1 } })

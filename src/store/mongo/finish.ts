@@ -9,7 +9,7 @@ import type { Collections, CrawlerDocument } from './collections.ts';
 import { addSettled, settleUpdate } from './deliveries.ts';
 import { expectAll, type JobWrites, jobWrites, Mismatch } from './endings.ts';
 import type { KnownJobs } from './job-facts.ts';
-import { Fenced, type Lane, type Lanes } from './lanes.ts';
+import type { Lane, Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
 import { isDuplicate } from './mongo-errors.ts';
 import { endKeys } from './unique-keys.ts';
@@ -142,7 +142,6 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
             },
           );
         } catch (error) {
-          if (error instanceof Fenced) await lanes.raise(crawlerId, purges, now);
           const again = error instanceof Mismatch || isDuplicate(error);
           if (!again) throw error;
           if (tries === MAX_MISMATCHES) throw databaseUnavailable(undefined, error);
@@ -192,6 +191,8 @@ export function createFinish(
     ended: readonly JobOutcome[],
     now: Date,
   ): Promise<ReadonlySet<JobOutcome>> {
+    // Before the crawler is read, so that a purge after that finds the part.
+    await lanes.enlist(crawlerId, 'turn', now);
     const crawler = await collections.crawlers.findOne(
       { _id: crawlerId },
       { projection: { accountId: 1, purges: 1 } },

@@ -4,6 +4,7 @@ import type { HostStore, QueuedHost } from '../host-store.ts';
 import type { Collections } from './collections.ts';
 import type { Lanes } from './lanes.ts';
 import { isConflict, isDuplicate } from './mongo-errors.ts';
+import { readPurges } from './queue-reads.ts';
 import { freeKeys } from './unique-keys.ts';
 
 /** Reports of processes that are read of one crawler. */
@@ -17,18 +18,7 @@ interface Group {
 
 /** What is known of hosts, and the queue by host. */
 export function createHosts(collections: Collections, lanes: Lanes): HostStore {
-  const { crawlers, jobs, hosts: known, time } = collections;
-
-  /** Matches the queue of a crawler; undefined if there is no such crawler. */
-  async function queueOf(crawlerId: string) {
-    const crawler = await crawlers.findOne(
-      { _id: crawlerId },
-      { projection: { accountId: 1, purges: 1 } },
-    );
-    if (crawler === null) return undefined;
-    const { accountId, purges: gen } = crawler;
-    return { accountId, gen, match: { crawlerId, queued: true as const, gen } };
-  }
+  const { jobs, hosts: known, time } = collections;
 
   const byHost = { $group: { _id: '$host', queued: { $sum: 1 }, nextDueAt: { $min: '$due' } } };
 
@@ -59,9 +49,10 @@ export function createHosts(collections: Collections, lanes: Lanes): HostStore {
     },
 
     async longest(crawlerId, limit) {
-      const queue = await queueOf(crawlerId);
-      if (queue === undefined) return { hosts: [], total: 0 };
-      const groups = [{ $match: queue.match }, byHost];
+      const crawler = await readPurges(collections, crawlerId);
+      if (crawler === null) return { hosts: [], total: 0 };
+      const match = { crawlerId, queued: true, gen: crawler.purges };
+      const groups = [{ $match: match }, byHost];
       const order = { $sort: { queued: -1, _id: 1 } };
       const [found, counted] = await Promise.all([
         jobs.aggregate<Group>([...groups, order, { $limit: limit }]).toArray(),
@@ -71,37 +62,26 @@ export function createHosts(collections: Collections, lanes: Lanes): HostStore {
     },
 
     purge: (crawlerId, host, limit, now) =>
-      lanes.runExclusive(crawlerId, () =>
-        lanes.untilWritten(async () => {
-          const queue = await queueOf(crawlerId);
-          if (queue === undefined) return 0;
-          const { accountId, gen, match } = queue;
-          const lane = await lanes.enlist(crawlerId, 'turn', now);
-          await lanes.raise(crawlerId, gen, now);
-          return lanes.unblocked(crawlerId, () =>
-            lanes.write(lane, { gen, accountId, now }, async (session, delta) => {
-              const found = await jobs
-                .find(
-                  { ...match, host },
-                  { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
-                )
-                .limit(limit)
-                .toArray();
-              const ids = found.map(({ _id }) => _id);
-              // What another write has changed since the snapshot is a conflict.
-              const removed = await jobs.deleteMany(
-                { _id: { $in: ids }, queued: true },
-                { session },
-              );
-              if (removed.deletedCount !== ids.length) throw new Error('jobs were not removed');
-              const keys = found.map(({ _id: rid, uniqueKey }) => ({ rid, uniqueKey }));
-              await freeKeys(collections, crawlerId, keys, session);
-              for (const { state, size = 0 } of found) delta.purge({ state, size });
-              return ids.length;
-            }),
-          );
-        }),
-      ),
+      lanes.runExclusive(crawlerId, async () => {
+        const purged = await lanes.change(crawlerId, now, async (session, delta, gen) => {
+          const found = await jobs
+            .find(
+              { crawlerId, queued: true, gen, host },
+              { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
+            )
+            .limit(limit)
+            .toArray();
+          const ids = found.map(({ _id }) => _id);
+          // What another write has changed since the snapshot is a conflict.
+          const removed = await jobs.deleteMany({ _id: { $in: ids }, queued: true }, { session });
+          if (removed.deletedCount !== ids.length) throw new Error('jobs were not removed');
+          const keys = found.map(({ _id: rid, uniqueKey }) => ({ rid, uniqueKey }));
+          await freeKeys(collections, crawlerId, keys, session);
+          for (const { state, size = 0 } of found) delta.purge({ state, size });
+          return ids.length;
+        });
+        return purged ?? 0;
+      }),
   };
 }
 

@@ -48,12 +48,24 @@ export interface Lanes {
    * after this finds the part; the caller reads who has the lease only after this.
    */
   enlist(crawlerId: string, name: LaneName, now: Date, epoch?: number): Promise<Lane>;
-  /** Runs `body` in a transaction and counts what it adds to the delta. Throws {@link Fenced}. */
+  /**
+   * Runs `body` in a transaction and counts what it adds to the delta. Throws {@link Fenced}, after
+   * what a purge has taken is counted.
+   */
   write<T>(
     lane: Lane,
     condition: LaneCondition,
     body: (session: ClientSession, delta: Delta) => Promise<T>,
   ): Promise<T>;
+  /**
+   * Writes a change of a crawler that belongs to no lease: runs `body` as `write` does, with the
+   * number of the crawler's purges, until it is written. Undefined if the crawler is gone.
+   */
+  change<T>(
+    crawlerId: string,
+    now: Date,
+    body: (session: ClientSession, delta: Delta, purges: number) => Promise<T>,
+  ): Promise<T | undefined>;
   /** Counts what a purge has taken as purged, and returns the number. */
   raise(crawlerId: string, gen: number, now: Date): Promise<number>;
   /** Runs `work`, and aborts open transactions of others on the crawler when it waits for a while. */
@@ -82,7 +94,7 @@ export function createLanes(
   transactions: Transactions,
   processId: string,
 ): Lanes {
-  const { counts, time } = collections;
+  const { counts, crawlers, time } = collections;
   const mutex = createKeyedMutex();
   const accounts = createAccountIncrements(collections);
   const lanes = createLruMap<string, Lane>({
@@ -111,6 +123,126 @@ export function createLanes(
     }, work);
   }
 
+  async function enlist(
+    crawlerId: string,
+    name: LaneName,
+    now: Date,
+    epoch?: number,
+  ): Promise<Lane> {
+    const id = `${crawlerId}/${processId}/${name}`;
+    // A session ends when all connections are made anew.
+    const held = lanes.get(id);
+    const known = held?.session.hasEnded === true ? undefined : held;
+    if (known !== undefined && (epoch === undefined || known.epoch === epoch)) return known;
+    const session = known?.session ?? transactions.startSession();
+    await counts.updateOne(
+      { _id: id },
+      {
+        $set: { session: session.id?.id, at: now, ...(epoch === undefined ? {} : { epoch }) },
+        $setOnInsert: { crawlerId, gen: 0 },
+      } as never,
+      { upsert: true },
+    );
+    const lane = { id, crawlerId, session, epoch };
+    lanes.set(id, lane);
+    return lane;
+  }
+
+  async function write<T>(
+    lane: Lane,
+    { gen, epoch, touches, accountId, now }: LaneCondition,
+    body: (session: ClientSession, delta: Delta) => Promise<T>,
+  ): Promise<T> {
+    const tx = newWriteId();
+    const { id: _id, session } = lane;
+    const wasCommitted = async () => (await counts.countDocuments({ _id, tx }, { limit: 1 })) === 1;
+    let delta = createDelta(toWall(time, now));
+    try {
+      const value = await transactions.run(
+        async () => {
+          delta = createDelta(toWall(time, now));
+          const done = await body(session, delta);
+          const { $max, ...update } = delta.toUpdate();
+          const { matchedCount } = await counts.updateOne(
+            {
+              _id,
+              gen,
+              ...(epoch === undefined ? {} : { epoch }),
+              ...(touches === undefined ? {} : { touches: touches === 0 ? null : touches }),
+            } as never,
+            { ...update, $set: { tx, accountId }, $max: { ...$max, at: now } },
+            { session },
+          );
+          if (matchedCount === 0) throw new Fenced();
+          return done;
+        },
+        { session, wasCommitted },
+      );
+      accounts.add(accountId, delta.account);
+      return value;
+    } catch (error) {
+      if (error instanceof Fenced) {
+        forget(lane);
+        await raise(lane.crawlerId, gen, now);
+      }
+      throw error;
+    }
+  }
+
+  async function raise(crawlerId: string, gen: number, now: Date): Promise<number> {
+    const today = toDay(toWall(time, now));
+    const path = `days.${today}.purged`;
+    const held = { $add: [zeroed('waiting'), zeroed('retrying')] };
+    const older = await counts
+      .find({ crawlerId, gen: { $lt: gen } }, { projection: { _id: 1 } })
+      .toArray();
+    const before = await unblocked(crawlerId, () =>
+      Promise.all(
+        older.map(({ _id }) =>
+          counts.findOneAndUpdate(
+            { _id, gen: { $lt: gen } },
+            [
+              {
+                $set: {
+                  gen,
+                  purged: { $add: [zeroed('purged'), held] },
+                  [path]: { $add: [{ $ifNull: [`$${path}`, 0] }, held] },
+                  firstDay: { $min: ['$firstDay', today] },
+                  waiting: 0,
+                  retrying: 0,
+                  queuedBytes: 0,
+                },
+              },
+            ],
+            {
+              returnDocument: 'before',
+              projection: { waiting: 1, retrying: 1, queuedBytes: 1, accountId: 1 },
+            },
+          ),
+        ),
+      ),
+    );
+    let purged = 0;
+    for (const part of before) {
+      const { waiting = 0, retrying = 0, queuedBytes = 0, accountId } = part ?? {};
+      purged += waiting + retrying;
+      if (accountId === undefined) continue;
+      accounts.add(accountId, { queued: -waiting - retrying, queuedBytes: -queuedBytes });
+    }
+    return purged;
+  }
+
+  async function untilWritten<T>(work: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof Fenced)) throw error;
+        if (tries === MAX_FENCED) throw databaseUnavailable(undefined, error);
+      }
+    }
+  }
+
   return {
     transactions,
     accounts,
@@ -119,25 +251,23 @@ export function createLanes(
     unblocked,
     runExclusive: (crawlerId, work) => mutex.runExclusive(crawlerId, work),
 
-    async enlist(crawlerId, name, now, epoch) {
-      const id = `${crawlerId}/${processId}/${name}`;
-      // A session ends when all connections are made anew.
-      const held = lanes.get(id);
-      const known = held?.session.hasEnded === true ? undefined : held;
-      if (known !== undefined && (epoch === undefined || known.epoch === epoch)) return known;
-      const session = known?.session ?? transactions.startSession();
-      await counts.updateOne(
-        { _id: id },
-        {
-          $set: { session: session.id?.id, at: now, ...(epoch === undefined ? {} : { epoch }) },
-          $setOnInsert: { crawlerId, gen: 0 },
-        } as never,
-        { upsert: true },
-      );
-      const lane = { id, crawlerId, session, epoch };
-      lanes.set(id, lane);
-      return lane;
-    },
+    enlist,
+    write,
+    raise,
+    untilWritten,
+
+    change: (crawlerId, now, body) =>
+      untilWritten(async () => {
+        // Before the crawler is read, so that a purge after that finds the part.
+        const lane = await enlist(crawlerId, 'turn', now);
+        const projection = { accountId: 1, purges: 1 } as const;
+        const crawler = await crawlers.findOne({ _id: crawlerId }, { projection });
+        if (crawler === null) return undefined;
+        const { accountId, purges: gen } = crawler;
+        return unblocked(crawlerId, () =>
+          write(lane, { gen, accountId, now }, (session, delta) => body(session, delta, gen)),
+        );
+      }),
 
     async transact(crawlerId, body) {
       await using session = transactions.startSession();
@@ -151,97 +281,6 @@ export function createLanes(
         ),
       );
       return await unblocked(crawlerId, () => transactions.run(body, { session }), id);
-    },
-
-    async write(lane, { gen, epoch, touches, accountId, now }, body) {
-      const tx = newWriteId();
-      const { id: _id, session } = lane;
-      const wasCommitted = async () =>
-        (await counts.countDocuments({ _id, tx }, { limit: 1 })) === 1;
-      let delta = createDelta(toWall(time, now));
-      try {
-        const value = await transactions.run(
-          async () => {
-            delta = createDelta(toWall(time, now));
-            const done = await body(session, delta);
-            const { $max, ...update } = delta.toUpdate();
-            const { matchedCount } = await counts.updateOne(
-              {
-                _id,
-                gen,
-                ...(epoch === undefined ? {} : { epoch }),
-                ...(touches === undefined ? {} : { touches: touches === 0 ? null : touches }),
-              } as never,
-              { ...update, $set: { tx, accountId }, $max: { ...$max, at: now } },
-              { session },
-            );
-            if (matchedCount === 0) throw new Fenced();
-            return done;
-          },
-          { session, wasCommitted },
-        );
-        accounts.add(accountId, delta.account);
-        return value;
-      } catch (error) {
-        if (error instanceof Fenced) {
-          forget(lane);
-        }
-        throw error;
-      }
-    },
-
-    async raise(crawlerId, gen, now) {
-      const today = toDay(toWall(time, now));
-      const path = `days.${today}.purged`;
-      const held = { $add: [zeroed('waiting'), zeroed('retrying')] };
-      const older = await counts
-        .find({ crawlerId, gen: { $lt: gen } }, { projection: { _id: 1 } })
-        .toArray();
-      const before = await unblocked(crawlerId, () =>
-        Promise.all(
-          older.map(({ _id }) =>
-            counts.findOneAndUpdate(
-              { _id, gen: { $lt: gen } },
-              [
-                {
-                  $set: {
-                    gen,
-                    purged: { $add: [zeroed('purged'), held] },
-                    [path]: { $add: [{ $ifNull: [`$${path}`, 0] }, held] },
-                    firstDay: { $min: ['$firstDay', today] },
-                    waiting: 0,
-                    retrying: 0,
-                    queuedBytes: 0,
-                  },
-                },
-              ],
-              {
-                returnDocument: 'before',
-                projection: { waiting: 1, retrying: 1, queuedBytes: 1, accountId: 1 },
-              },
-            ),
-          ),
-        ),
-      );
-      let purged = 0;
-      for (const part of before) {
-        const { waiting = 0, retrying = 0, queuedBytes = 0, accountId } = part ?? {};
-        purged += waiting + retrying;
-        if (accountId === undefined) continue;
-        accounts.add(accountId, { queued: -waiting - retrying, queuedBytes: -queuedBytes });
-      }
-      return purged;
-    },
-
-    async untilWritten(work) {
-      for (let tries = 1; ; tries += 1) {
-        try {
-          return await work();
-        } catch (error) {
-          if (!(error instanceof Fenced)) throw error;
-          if (tries === MAX_FENCED) throw databaseUnavailable(undefined, error);
-        }
-      }
     },
   };
 }

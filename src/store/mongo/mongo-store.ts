@@ -97,7 +97,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       results: createResults(collections, lanes),
       stats: createStats(collections, lanes),
       rates: createRates(collections),
-      screenshots: createScreenshots(collections),
+      screenshots: createScreenshots(collections, lanes.accounts),
       notices: createNotices(collections, lanes),
       listings: createListings(collections),
       processes: createProcesses(db, collections),

@@ -13,35 +13,23 @@ export function deleteJob(
   lanes: Lanes,
   { crawlerId, rid, now }: { readonly crawlerId: string; readonly rid: string; readonly now: Date },
 ): Promise<boolean> {
-  const { crawlers, jobs } = collections;
-  return lanes.runExclusive(crawlerId, () =>
-    lanes.untilWritten(async () => {
-      const crawler = await crawlers.findOne(
-        { _id: crawlerId },
-        { projection: { accountId: 1, purges: 1 } },
+  const { jobs } = collections;
+  return lanes.runExclusive(crawlerId, async () => {
+    const job = await jobs.findOne({ _id: rid, crawlerId }, { projection: { _id: 1 } });
+    if (job === null) return false;
+    const deleted = await lanes.change(crawlerId, now, async (session, delta, gen) => {
+      const gone = await jobs.findOneAndDelete(
+        { _id: rid, $or: [{ state: 'running' }, { gen }] },
+        { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
       );
-      const job =
-        crawler &&
-        (await jobs.findOne({ _id: rid, crawlerId }, { projection: { state: 1, gen: 1 } }));
-      if (!job || (job.state !== 'running' && job.gen !== crawler.purges)) return false;
-      const { accountId, purges } = crawler;
-      const lane = await lanes.enlist(crawlerId, 'turn', now);
-      await lanes.raise(crawlerId, purges, now);
-      return lanes.unblocked(crawlerId, () =>
-        lanes.write(lane, { gen: purges, accountId, now }, async (session, delta) => {
-          const gone = await jobs.findOneAndDelete(
-            { _id: rid, $or: [{ state: 'running' }, { gen: purges }] },
-            { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
-          );
-          if (gone === null) return false;
-          await freeKeys(collections, crawlerId, [{ ...gone, rid }], session);
-          delta.move(gone.size ?? 0, gone.state);
-          delta.addTally({ counter: 'deleted', day: ['deleted'] });
-          return true;
-        }),
-      );
-    }),
-  );
+      if (gone === null) return false;
+      await freeKeys(collections, crawlerId, [{ ...gone, rid }], session);
+      delta.move(gone.size ?? 0, gone.state);
+      delta.addTally({ counter: 'deleted', day: ['deleted'] });
+      return true;
+    });
+    return deleted === true;
+  });
 }
 
 /**

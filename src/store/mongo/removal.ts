@@ -1,5 +1,6 @@
 import type { Filter } from 'mongodb';
 import type { Collections, JobDocument } from './collections.ts';
+import { deleteBatch } from './delete-batch.ts';
 
 /** How many documents one statement removes: few enough that none takes long. */
 const SWEEP_BATCH = 5_000;
@@ -87,16 +88,7 @@ type Swept = 'jobs' | (typeof OF_CRAWLER)[number];
 
 function sweepOf(collections: Collections, name: Swept, filter: Filter<JobDocument>): Sweep {
   const documents = collections[name] as Collections['jobs'];
-  return async () => {
-    const found = await documents
-      .find(filter, { projection: { _id: 1 } })
-      .limit(SWEEP_BATCH)
-      .toArray();
-    if (found.length === 0) return 0;
-    // A job may have been started, or have ended, since: with its filter, only what still matches goes.
-    await documents.deleteMany({ _id: { $in: found.map((each) => each._id) }, ...filter });
-    return found.length;
-  };
+  return async () => (await deleteBatch(documents, filter, SWEEP_BATCH)).found.length;
 }
 
 function removedSweeps(collections: Collections, crawlerId: string): Sweep[] {

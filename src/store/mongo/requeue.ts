@@ -36,25 +36,15 @@ export async function takeBack(
     deliveries.findOne({ ...ofFormer, state: 'sending' }, one),
   ]);
   if (job === null && delivery === null) return;
-  await lanes.unblocked(crawlerId, () =>
-    lanes.untilWritten(() => requeue(collections, lanes, former)),
-  );
+  await requeue(collections, lanes, former);
 }
 
 async function requeue(
-  { crawlers, jobs, deliveries }: Collections,
+  { jobs, deliveries }: Collections,
   lanes: Lanes,
   { crawlerId, epochs: epoch, now, crashed = false }: FormerWork,
 ): Promise<void> {
-  const lane = await lanes.enlist(crawlerId, 'turn', now);
-  const crawler = await crawlers.findOne(
-    { _id: crawlerId },
-    { projection: { accountId: 1, purges: 1 } },
-  );
-  if (crawler === null) return;
-  const { accountId, purges } = crawler;
-  await lanes.raise(crawlerId, purges, now);
-  await lanes.write(lane, { gen: purges, accountId, now }, async (session, delta) => {
+  await lanes.change(crawlerId, now, async (session, delta, purges) => {
     const running = await jobs
       .find({ crawlerId, epoch, state: 'running' } as object, {
         projection: { retry: 1, gen: 1, size: 1 },

@@ -19,25 +19,15 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
   const order = createResultOrder(collections, lanes);
 
   async function remove(scope: string, rids: readonly string[]): Promise<Set<string>> {
-    const gone = await Promise.all(
+    const found = await Promise.all(
       rids.map((_id) =>
         collections.results.findOneAndDelete({ _id, scope }, { projection: { size: 1 } }),
       ),
     );
-    await countRemoved(scope, gone);
-    return new Set(gone.flatMap((each) => (each === null ? [] : each._id)));
-  }
-
-  async function countRemoved(
-    scope: string,
-    gone: readonly (Pick<ResultDocument, 'size'> | null)[],
-  ): Promise<void> {
-    const storedBytes = gone.reduce(
-      (sum, each) => sum - (each === null ? 0 : chargedBytes(each.size)),
-      0,
-    );
-    if (storedBytes === 0) return;
-    await collections.accounts.updateOne({ _id: scopeAccountId(scope) }, { $inc: { storedBytes } });
+    const gone = found.filter((each) => each !== null);
+    const bytes = gone.reduce((sum, { size }) => sum + chargedBytes(size), 0);
+    lanes.accounts.addStored(scopeAccountId(scope), -bytes);
+    return new Set(gone.map(({ _id }) => _id));
   }
 
   async function heldRids(scope: ResultScope): Promise<Set<string>> {
@@ -64,10 +54,7 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
         if (isDuplicate(error)) return;
         throw error;
       }
-      await collections.accounts.updateOne(
-        { _id: scope.accountId },
-        { $inc: { storedBytes: chargedRecordBytes(record) } },
-      );
+      lanes.accounts.addStored(scope.accountId, chargedRecordBytes(record));
     },
 
     async get(scope, rid) {

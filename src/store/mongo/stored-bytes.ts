@@ -2,8 +2,9 @@ import { chargedBytes } from '../../domain/quotas.ts';
 import { MAX_SUMMED_RESULTS } from '../rules.ts';
 import type { ResultScope, ResultTotals } from '../store.ts';
 import type { Collections } from './collections.ts';
-import type { Removed } from './expiry.ts';
-import { scopeAccountId, scopeKey } from './records.ts';
+import { deleteBatch } from './delete-batch.ts';
+import type { Batch } from './expiry.ts';
+import { scopeKey } from './records.ts';
 
 /**
  * Operations that were in progress when an account was removed, such as an inline crawl to be
@@ -54,31 +55,6 @@ export async function resultTotals(
   return results > MAX_SUMMED_RESULTS ? undefined : { results, bytes: total(sums) };
 }
 
-/** Removes a batch of the results past their retention. */
-export async function expireResults(
-  collections: Collections,
-  now: Date,
-  batch: number,
-): Promise<Removed> {
-  const old = await collections.results
-    .find({ expiresAt: { $lte: now } }, { projection: { scope: 1, size: 1 } })
-    .limit(batch)
-    .toArray();
-  if (old.length === 0) return { found: 0, count: 0 };
-  const { deletedCount } = await collections.results.deleteMany({
-    _id: { $in: old.map((d) => d._id) },
-  });
-  // If the numbers differ, another process has removed and counted some of them. Then the bytes are
-  // left to the next measurement.
-  if (deletedCount === old.length) {
-    for (const [accountId, gone] of Map.groupBy(old, ({ scope }) => scopeAccountId(scope))) {
-      const storedBytes = -gone.reduce((sum, { size }) => sum + chargedBytes(size), 0);
-      await collections.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes } });
-    }
-  }
-  return { found: old.length, count: deletedCount };
-}
-
 /**
  * Removes a batch of the results of removed accounts. An account is forgotten once nothing can be
  * stored for it any more.
@@ -87,19 +63,15 @@ export async function sweepRemovedAccounts(
   collections: Collections,
   now: Date,
   batch: number,
-): Promise<Removed> {
+): Promise<Batch> {
   let swept = 0;
   for (const { _id: accountId, removedAt } of await collections.removedAccounts.find().toArray()) {
     const scopes = scopeKeys(accountId);
-    const left = await collections.results
-      .find({ scope: { $in: scopes } }, { projection: { _id: 1 } })
-      .limit(batch - swept)
-      .toArray();
-    if (left.length > 0)
-      await collections.results.deleteMany({ _id: { $in: left.map((d) => d._id) } });
-    swept += left.length;
+    const scope = { $in: scopes };
+    const { found } = await deleteBatch(collections.results, { scope }, batch - swept);
+    swept += found.length;
     if (swept >= batch) break;
-    if (left.length === 0 && removedAt.getTime() <= now.getTime() - LAST_WRITES_MS) {
+    if (found.length === 0 && removedAt.getTime() <= now.getTime() - LAST_WRITES_MS) {
       await collections.resultOrders.deleteMany({ _id: { $in: scopes } });
       await collections.removedAccounts.deleteOne({ _id: accountId });
     }

@@ -1,12 +1,15 @@
 import type { HostState } from '../../domain/host-state.ts';
 import { tallyEnd } from '../../domain/tally.ts';
-import type { HostReport, HostStore, QueuedHost, QueuedHosts } from '../host-store.ts';
+import type { HostReport, QueuedHost } from '../host-store.ts';
 import { createCounts } from './counts.ts';
-import type { InThread } from './in-thread.ts';
+import type { InThread, QueuePart, QueuePosition, ThreadHosts } from './in-thread.ts';
 import { purgeCount } from './lease.ts';
+import { ORDER } from './look.ts';
 import { insertRow, type Sql, type SqlRow, toDate } from './sql.ts';
 import { freeKey } from './unique-keys.ts';
 
+/** Jobs that one part of a queue goes over: some milliseconds of the database thread. */
+const PART_JOBS = 10_000;
 const IS_QUEUED = "crawler_id = ? AND gen = ? AND state <> 'running'";
 
 function save(sql: Sql, reports: readonly HostReport[], _now: Date): void {
@@ -32,16 +35,27 @@ function reports(sql: Sql, crawlerId: string): HostReport[] {
     }));
 }
 
-function longest(sql: Sql, crawlerId: string, limit: number): QueuedHosts {
-  const rows = sql.all(
-    `SELECT host, count(*) AS n, min(due_at) AS due_at, count(*) OVER () AS total
-      FROM jobs INDEXED BY jobs_by_host WHERE ${IS_QUEUED}
-      GROUP BY host ORDER BY n DESC, host LIMIT ?`,
-    crawlerId,
-    purgeCount(sql, crawlerId) ?? -1,
-    limit,
+function queuePart(sql: Sql, crawlerId: string, { host, job }: QueuePosition): QueuePart {
+  const rows = `SELECT host, due_at, ${ORDER} AS position, rid FROM jobs INDEXED BY jobs_by_host
+    WHERE ${IS_QUEUED} AND ${job === undefined ? 'host > ?' : `host = ? AND ${ORDER} >= ? AND (${ORDER} > ? OR rid > ?)`}
+    ORDER BY host, position, rid LIMIT ${PART_JOBS}`;
+  const after = job === undefined ? [host] : [host, job.order, job.order, job.rid];
+  const values = [crawlerId, purgeCount(sql, crawlerId) ?? -1, ...after];
+  const hosts = sql
+    .all(
+      `SELECT host, count(*) AS n, min(due_at) AS due_at FROM (${rows}) GROUP BY host`,
+      ...values,
+    )
+    .map(toQueuedHost);
+  const last = sql.get(
+    `SELECT host, position, rid FROM (${rows}) LIMIT 1 OFFSET ${PART_JOBS - 1}`,
+    ...values,
   );
-  return { hosts: rows.map(toQueuedHost), total: Number(rows[0]?.total ?? 0) };
+  return { hosts, next: last === undefined ? job && { host } : toPosition(last) };
+}
+
+function toPosition({ host, position, rid }: SqlRow): QueuePosition {
+  return { host: String(host), job: { order: Number(position), rid: String(rid) } };
 }
 
 function toQueuedHost(row: SqlRow): QueuedHost {
@@ -71,4 +85,4 @@ function purge(sql: Sql, crawlerId: string, host: string, limit: number, now: Da
 }
 
 /** What is known of hosts, and the queue by host. */
-export const hosts = { save, reports, longest, purge } satisfies InThread<HostStore>;
+export const hosts = { save, reports, queuePart, purge } satisfies InThread<ThreadHosts>;

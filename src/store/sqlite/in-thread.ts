@@ -1,3 +1,4 @@
+import type { HostStore, QueuedHost } from '../host-store.ts';
 import type { QueueStore, TurnReceipt } from '../queue-store.ts';
 import type { AggregateName, Store } from '../store.ts';
 import type { Sql } from './sql.ts';
@@ -12,9 +13,28 @@ export type ThreadQueue = Omit<QueueStore, 'turn'> & {
   look(...args: Parameters<QueueStore['turn']>): Promise<Omit<TurnReceipt, 'held'>>;
 };
 
+/** Where a part of the queue by host begins: after a host, or after one of its jobs. */
+export interface QueuePosition {
+  readonly host: string;
+  readonly job?: { readonly order: number; readonly rid: string };
+}
+
+/** A bounded part of the queue by host. The last host may have more jobs in the next part. */
+export interface QueuePart {
+  readonly hosts: readonly QueuedHost[];
+  /** Undefined for the last part. */
+  readonly next: QueuePosition | undefined;
+}
+
+/** The hosts as the database thread offers them: the queue in parts, so that others have their turn. */
+export type ThreadHosts = Omit<HostStore, 'longest'> & {
+  queuePart(crawlerId: string, after: QueuePosition): Promise<QueuePart>;
+};
+
 /** The aggregates that the database thread offers: all but the rates, which are in memory. */
-export type ThreadStore = Omit<Pick<Store, AggregateName>, 'queue' | 'rates'> & {
+export type ThreadStore = Omit<Pick<Store, AggregateName>, 'queue' | 'hosts' | 'rates'> & {
   readonly queue: ThreadQueue;
+  readonly hosts: ThreadHosts;
 };
 
 /**

@@ -23,7 +23,7 @@ interface Queue {
 const MAX_STEPS = 10_000;
 const WAITS = "crawler_id = ? AND gen = ? AND state <> 'running'";
 /** The expression of the index, see `orderMs`. */
-const ORDER = 'due_at - (priority - 5) * 3600000';
+export const ORDER = 'due_at - (priority - 5) * 3600000';
 const MAY_START = '(queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)';
 
 /** Finds due jobs; see `QueueLook`. */

@@ -3,6 +3,7 @@ import type { Logger } from '../../domain/logger.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
 import type { Store, TurnWork } from '../store.ts';
 import type { ThreadStore } from './in-thread.ts';
+import { longestHosts } from './longest-hosts.ts';
 import { createPageWriter } from './page-writer.ts';
 import { PIECE_BYTES } from './pages.ts';
 import { preparePrivateFile } from './private-file.ts';
@@ -51,6 +52,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   const upkeep = createUpkeep(database);
   const queue = remote('queue');
   const crawlers = remote('crawlers');
+  const hosts = remote('hosts');
   const results = remote('results');
   const writePages = createPageWriter(database);
   const store: Store = {
@@ -82,7 +84,11 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
       purge: upkeep.sweepsAfter(queue.purge),
     },
     batches: remote('batches'),
-    hosts: remote('hosts'),
+    hosts: {
+      ...hosts,
+      longest: (crawlerId, limit) =>
+        longestHosts((after) => hosts.queuePart(crawlerId, after), limit),
+    },
     deliveries: remote('deliveries'),
     results: {
       ...results,

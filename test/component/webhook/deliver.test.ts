@@ -317,7 +317,6 @@ describe('what it came to', () => {
     expect(result.log.error).toMatch(error);
     // The service's clock is read once and then followed by monotonic time.
     expect(result.log.startedAt.getTime()).toBeGreaterThanOrEqual(before - 20);
-    expect(result.log.durationMs).toBeLessThan(30_000);
     expect(receiver.deliveries).toHaveLength(1);
   });
 
@@ -348,7 +347,6 @@ describe('what it came to', () => {
       const crawler = webhookCrawler({ callbackUrl: `http://127.0.0.1:${port}/` });
       const result = await webhook.deliver(crawler, deliveryOf('x'), never);
       expect(result.acknowledged).toBe(true);
-      expect(result.log.durationMs).toBeLessThan(10_000);
     }
     await new Promise((resolve) => server.close(resolve));
   });

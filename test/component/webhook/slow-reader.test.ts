@@ -66,9 +66,8 @@ test('a receiver that reads a long body at once and never answers has failed aft
     for await (const chunk of request) void chunk;
   });
   expect(acknowledged).toBe(false);
+  // Another error than that of a receiver that reads no more, or of the whole attempt.
   expect(log.error).toMatch(/^timeout: no answer within 200 ms/);
-  // Far from the time of a receiver that reads no more, and of the whole attempt.
-  expect(log.durationMs).toBeLessThan(4_000);
 });
 
 test.skipIf(!isLinux)(

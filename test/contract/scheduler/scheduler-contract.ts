@@ -310,9 +310,7 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       await scheduler.start();
       await scheduler.wake('crawl', 'a', now());
       await eventually(() => expect(began).toBe(1));
-      const start = performance.now();
       await scheduler.close(100);
-      expect(performance.now() - start).toBeLessThan(1_000);
       expect(made.log).toEqual(['warn: a task did not stop in time; its lock is left to lapse']);
       // The runner has timers of its own that come and go.
       await eventually(() => expect(timers().length).toBeLessThanOrEqual(before), {

@@ -44,6 +44,32 @@ export function hostsContract(open: OpenStore): void {
     );
 
     test(
+      'are counted in full when one has more jobs than are read at once',
+      withStore(open, async ({ store, crawler, push }) => {
+        const made = await crawler();
+        const limits = { crawlerQueue: 1e6, accountQueue: 1e6 };
+        const { crawlerId, accountId } = made;
+        const add = async (host: string, jobs: number, at_: Date) => {
+          for (let left = jobs; left > 0; left -= 1_000) {
+            const more = makeJobs(made, Math.min(left, 1_000), { ...onHost(host), createdAt: at_ });
+            await store.queue.push([{ crawlerId, accountId, jobs: more }], limits, at_);
+          }
+        };
+        await add('a.example', 2, at(5));
+        await add('b.example', 10_001, at(3));
+        await add('c.example', 3, at(4));
+        await push(makeJobs(made, 1, onHost('b.example')), at(0));
+        expect(await store.hosts.longest(crawlerId, 2)).toEqual({
+          hosts: [
+            { host: 'b.example', queued: 10_002, nextDueAt: at(0) },
+            { host: 'c.example', queued: 3, nextDueAt: at(4) },
+          ],
+          total: 3,
+        });
+      }),
+    );
+
+    test(
       'are purged one at a time, in parts, with all counters',
       withStore(open, async ({ store, crawler, push, counters }) => {
         const made = await crawler();

@@ -23,7 +23,7 @@ function* lines(count: number): Generator<string> {
 }
 
 test('any number of lines is pushed without holding them, and a killed push continues where it was', async () => {
-  const count = byLength(40_000, 200_000);
+  const count = byLength(15_000, 200_000);
   await using app = await startApp({ env: { CRAWLER_QUEUE_LIMIT: '1000000' } });
   const crawler = await createCrawler(app, 'shop');
   await crawler.post('pause');
@@ -97,7 +97,7 @@ test('a push waits when its rate is used up, and reads lines, NDJSON and CSV wit
 });
 
 test('results come into a folder, each once and whole, though program and service are killed', async () => {
-  const count = byLength(60, 400);
+  const count = byLength(40, 400);
   await using folder = await temporaryFolder();
   await using site = await startSite();
   const rate = byLength('10', '40');

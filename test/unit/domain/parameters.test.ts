@@ -4,6 +4,7 @@ import { CrawlParametersSchema } from '../../../gen/queuedcrawler/v1/crawl_param
 import { parametersDocument } from '../../../scripts/parameters-document.ts';
 import { settingsDocument } from '../../../scripts/settings-document.ts';
 import { parameterTable } from '../../../src/domain/parameter-table.ts';
+import { parseCrawlParameters } from '../../../src/domain/parameters.ts';
 
 const names = parameterTable.map((parameter) => parameter.name);
 
@@ -15,6 +16,20 @@ test('the proto has a field for every parameter of the table, and no other', () 
 test('the document says what the table says', () => {
   const document = readFileSync(new URL('../../../docs/parameters.md', import.meta.url), 'utf8');
   expect(document).toBe(parametersDocument(parameterTable));
+});
+
+test.each([
+  ['amazon-product-details', / is product\.$/],
+  ['google-serp', / is generic-extractor\.$/],
+  ['x', /^[^;]+\.$/],
+])('a scraper named %s is refused, with the nearest one if there is one', (scraper, message) => {
+  expect(() => parseCrawlParameters({ scraper }, 'normal')).toThrow(
+    expect.objectContaining({
+      kind: 'invalid',
+      field: 'scraper',
+      message: expect.stringMatching(message),
+    }),
+  );
 });
 
 test('the document of settings has those that the service reads', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { CrawlRequest } from '../../../src/domain/job.ts';
-import { normalUrl, uniqueKey } from '../../../src/domain/unique-key.ts';
+import { assertKeyLength, normalUrl, uniqueKey } from '../../../src/domain/unique-key.ts';
 
 const request = (url: string, more: Partial<CrawlRequest> = {}): CrawlRequest => ({
   url,
@@ -40,7 +40,7 @@ test('a given key stands for any URL, and is refused by name when it is too long
   expect(uniqueKey('item 7', request('https://a.example/'))).toBe(
     uniqueKey('item 7', request('https://b.example/')),
   );
-  expect(() => uniqueKey('x'.repeat(257), request('https://a.example/'))).toThrow(
+  expect(() => assertKeyLength('x'.repeat(257))).toThrow(
     expect.objectContaining({ kind: 'invalid', field: 'unique_key' }),
   );
 });

@@ -50,6 +50,11 @@ describe('signatures', () => {
     expect(new Webhook(secret).verify(text, headers)).toEqual(JSON.parse(text));
     expect(() => new Webhook(secret).verify(`${text} `, headers)).toThrow();
     expect(() => new Webhook(createWebhookSecret()).verify(text, headers)).toThrow();
+    const page = '<h1>no JSON</h1>';
+    const ofPage = signed([secret], Buffer.from(page));
+    const asText = { jsonParse: false };
+    expect(new Webhook(secret).verify(page, ofPage, asText)).toBeUndefined();
+    expect(() => new Webhook(secret).verify(`${page} `, ofPage, asText)).toThrow();
   });
 
   test('bytes that are no text, fed in pieces', () => {

@@ -39,6 +39,19 @@ test('every rule has an operation, every reference a target', () => {
   for (const path of new Set(references)) expect(made).toHaveProperty(path.split('/'));
 });
 
+test('every array says what it holds', () => {
+  const schemas: Json[] = [];
+  const walk = (value: Json): void => {
+    if (typeof value !== 'object' || value === null) return;
+    schemas.push(value);
+    Object.values(value).forEach(walk);
+  };
+  walk(made);
+  const arrays = schemas.filter((schema) => (schema['type'] as unknown) === 'array');
+  expect(arrays.length).toBeGreaterThan(10);
+  for (const array of arrays) expect(array).toHaveProperty('items');
+});
+
 test('comments, words and presence come through', () => {
   expect(made['paths']?.['/crawler/{token}']?.['post']?.['description']).toMatch(
     /^Creates a crawler\. /,

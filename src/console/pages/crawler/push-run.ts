@@ -1,10 +1,10 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { Client } from '@connectrpc/connect';
 import type {
   PushItem,
   PushItemSchema,
   PushService,
 } from '../../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import type { ServiceClient } from '../../../client/service-clients.ts';
 
 /** What became of one URL of a pasted list. */
 export interface PushedUrl {
@@ -28,7 +28,7 @@ const BATCH = 100;
  * other refusals are reported. Resolves when all are done, or `signal` is aborted.
  */
 export async function pushAll(
-  client: Client<typeof PushService>,
+  client: ServiceClient<typeof PushService>,
   crawler: string,
   urls: readonly string[],
   item: Omit<MessageInitShape<typeof PushItemSchema>, 'url'>,

@@ -13,7 +13,7 @@ import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
 import { Form } from '../../ui/form.tsx';
 import { FaultNotice, Notice } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
-import { draftOf, SettingFields, settingsOf } from '../crawlers/crawler-form.tsx';
+import { draftOf, requestOf, SettingFields } from '../crawlers/crawler-form.tsx';
 import { snakeCased } from '../crawlers/snake-cased.ts';
 import type { CrawlerView } from './crawler-page.tsx';
 
@@ -22,7 +22,7 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
   const { crawler } = view;
   const isWebhook = deliveryOf(crawler).postsToCallback;
   const draft = useSignal(draftOf(crawler));
-  const settings = settingsOf(draft.value, isWebhook);
+  const settings = requestOf(draft.value, isWebhook);
   const save = useAction(async () => {
     await clientsFor(view.type).crawlers.updateCrawler({ name: crawler.name, ...settings });
     toast('Saved; it applies at once.');

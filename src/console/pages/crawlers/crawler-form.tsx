@@ -1,170 +1,94 @@
-import type { Crawler, Politeness } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import {
+  type SettingField,
+  settingFields,
+  settingsOf,
+  settingsRequest,
+} from '../../../client/setting-fields.ts';
 import type { Fault } from '../../api/fault.ts';
 import { CheckField, TextField } from '../../ui/field.tsx';
 
 /** The settings of a crawler that can change, as they are typed. Empty is the default. */
 export interface CrawlerDraft {
   readonly callbackUrl: string;
-  readonly concurrency: string;
-  readonly deliveryConcurrency: string;
-  readonly maxRetries: string;
-  readonly retryWindowHours: string;
-  readonly unique: boolean;
-  readonly uniqueFor: string;
-  readonly maxPerHost: string;
-  readonly delayMs: string;
-  readonly robotsTxt: boolean;
-  readonly groupByDomain: boolean;
-  readonly group: string;
-  /** Exceptions for some hosts, which the form keeps as they are. */
-  readonly hosts: Politeness['hosts'];
+  /** Typed texts, and whether boxes are checked, by the names of settings. */
+  readonly values: Readonly<Record<string, string | boolean>>;
+  /** The crawler that is changed; undefined for a new one. */
+  readonly before: Crawler | undefined;
 }
 
 /** The draft of a new crawler. */
 export const emptyDraft: CrawlerDraft = {
   callbackUrl: '',
-  concurrency: '',
-  deliveryConcurrency: '',
-  maxRetries: '',
-  retryWindowHours: '',
-  unique: false,
-  uniqueFor: '',
-  maxPerHost: '',
-  delayMs: '',
-  robotsTxt: false,
-  group: '',
-  groupByDomain: false,
-  hosts: [],
+  values: Object.fromEntries(settingFields.map(({ name, kind }) => [name, emptyValue(kind)])),
+  before: undefined,
 };
 
 /** The draft that says what a crawler has. */
 export function draftOf(crawler: Crawler): CrawlerDraft {
-  const { politeness } = crawler;
+  const values = settingsOf(crawler);
   return {
     callbackUrl: crawler.callbackUrl ?? '',
-    concurrency: String(crawler.concurrency),
-    deliveryConcurrency: String(crawler.deliveryConcurrency ?? 0),
-    maxRetries: String(crawler.maxRetries),
-    retryWindowHours: String(crawler.retryWindowHours),
-    unique: crawler.unique ?? false,
-    uniqueFor: String(crawler.uniqueFor ?? 0),
-    maxPerHost: String(politeness?.maxPerHost ?? 0),
-    delayMs: String(politeness?.delayMs ?? 0),
-    robotsTxt: politeness?.robotsTxt ?? false,
-    group: politeness?.group ?? '',
-    groupByDomain: crawler.groupByDomain,
-    hosts: politeness?.hosts ?? [],
+    values: Object.fromEntries(
+      settingFields.map(({ name, kind }) => {
+        const value = values[name] ?? (kind === 'number' ? 0 : emptyValue(kind));
+        return [name, typeof value === 'number' ? String(value) : value];
+      }),
+    ),
+    before: crawler,
   };
+}
+
+function emptyValue(kind: SettingField['kind']): string | boolean {
+  return kind === 'flag' ? false : '';
 }
 
 /** The fields of a draft that say something, under the names of the protocol. */
-export function settingsOf(draft: CrawlerDraft, isWebhook: boolean) {
-  const whole = (text: string): number | undefined => (text === '' ? undefined : Number(text));
-  const politeness = {
-    maxPerHost: whole(draft.maxPerHost) ?? 0,
-    delayMs: whole(draft.delayMs) ?? 0,
-    robotsTxt: draft.robotsTxt,
-    group: draft.group,
-    ...(draft.hosts.length === 0 ? {} : { hosts: draft.hosts }),
-  };
-  const isPolite = draft.robotsTxt || [draft.maxPerHost, draft.delayMs].some((text) => text !== '');
-  return defined({
-    callbackUrl: isWebhook ? draft.callbackUrl : undefined,
-    concurrency: whole(draft.concurrency),
-    deliveryConcurrency: isWebhook ? whole(draft.deliveryConcurrency) : undefined,
-    maxRetries: whole(draft.maxRetries),
-    retryWindowHours: whole(draft.retryWindowHours),
-    unique: draft.unique,
-    uniqueFor: whole(draft.uniqueFor),
-    politeness: isPolite ? politeness : undefined,
-    groupByDomain: draft.groupByDomain,
+export function requestOf({ callbackUrl, values, before }: CrawlerDraft, isWebhook: boolean) {
+  const given = settingFields.flatMap(({ name, kind, form }) => {
+    const value = values[name];
+    const isEmpty = value === '' || value === false;
+    const isLeftOut =
+      (form.webhookOnly && !isWebhook) || (isEmpty && (before === undefined || kind === 'number'));
+    return isLeftOut ? [] : [[name, kind === 'number' ? Number(value) : value] as const];
   });
+  return {
+    ...(isWebhook ? { callbackUrl } : {}),
+    ...settingsRequest(Object.fromEntries(given), before),
+  };
 }
 
-/** The whole numbers among them: label, name in the protocol, bounds, default, help. */
-const NUMBERS = {
-  concurrency: [
-    'Concurrency',
-    'concurrency',
-    1,
-    1_000,
-    '20',
-    'Most URLs crawled at once, over all processes.',
-  ],
-  deliveryConcurrency: [
-    'Deliveries at once',
-    'delivery_concurrency',
-    0,
-    1_000,
-    '0',
-    '0 lets the service find out what the URL takes in time.',
-  ],
-  maxRetries: [
-    'Retries',
-    'max_retries',
-    0,
-    1_000,
-    '110',
-    'Of a crawl that fails for a reason that may pass.',
-  ],
-  retryWindowHours: [
-    'Retry window, hours',
-    'retry_window_hours',
-    1,
-    336,
-    '48',
-    'From the first try; after it the last failure is the result.',
-  ],
-  uniqueFor: [
-    'Once for, seconds',
-    'unique_for',
-    0,
-    2_592_000,
-    '0',
-    '0: while it waits or is crawled.',
-  ],
-  maxPerHost: [
-    'Requests at once',
-    'politeness.max_per_host',
-    0,
-    1_000,
-    '0',
-    '0 is no limit other than the concurrency.',
-  ],
-  delayMs: [
-    'Delay, milliseconds',
-    'politeness.delay_ms',
-    0,
-    3_600_000,
-    '0',
-    'Least time between two requests at one host.',
-  ],
-} as const;
-
-/** The fields for those settings, with help next to each. */
+/** The fields for the settings, with help next to each. */
 export function SettingFields(props: {
   readonly draft: CrawlerDraft;
   readonly isWebhook: boolean;
   readonly fault: Fault | undefined;
   readonly onChange: (draft: CrawlerDraft) => void;
 }) {
-  const { draft, isWebhook, fault } = props;
-  const text = (
-    name: Exclude<keyof CrawlerDraft, 'robotsTxt' | 'groupByDomain' | 'unique' | 'hosts'>,
-  ) => ({
-    value: draft[name],
-    onInput: (value: string) => props.onChange({ ...draft, [name]: value }),
-    fault,
-  });
-  const number = (field: keyof typeof NUMBERS) => {
-    const [label, name, min, max, placeholder, help] = NUMBERS[field];
-    return { ...text(field), type: 'number', label, name, min, max, placeholder, help } as const;
-  };
+  const { draft, isWebhook, fault, onChange } = props;
+  const shown = settingFields.filter(({ form }) => isWebhook || !form.webhookOnly);
+  const fields = (part: string) =>
+    shown
+      .filter(({ form }) => form.part === part)
+      .map((setting) => (
+        <FieldOf
+          key={setting.name}
+          setting={setting}
+          fault={fault}
+          value={draft.values[setting.name] ?? ''}
+          onInput={(value) =>
+            onChange({ ...draft, values: { ...draft.values, [setting.name]: value } })
+          }
+        />
+      ));
+  const parts = [...new Set(shown.map(({ form }) => form.part))].filter((part) => part !== '');
   return (
     <>
       {isWebhook && (
         <TextField
-          {...text('callbackUrl')}
+          value={draft.callbackUrl}
+          onInput={(callbackUrl) => onChange({ ...draft, callbackUrl })}
+          fault={fault}
           label="Callback URL"
           name="callback_url"
           type="url"
@@ -173,53 +97,40 @@ export function SettingFields(props: {
           help="Each result is POSTed there, gzip-compressed. It has to answer 200, 201 or 204 quickly; it is probed once a minute."
         />
       )}
-      <div class="fields">
-        <TextField {...number('concurrency')} />
-        {isWebhook && <TextField {...number('deliveryConcurrency')} />}
-        <TextField {...number('maxRetries')} />
-        <TextField {...number('retryWindowHours')} />
-      </div>
-      <fieldset class="choices">
-        <legend>Repeated URLs</legend>
-        <CheckField
-          label="Queue each URL once"
-          help="unless its push says otherwise"
-          value={draft.unique}
-          onInput={(unique) => props.onChange({ ...draft, unique })}
-        />
-        <TextField {...number('uniqueFor')} />
-      </fieldset>
-      <fieldset class="choices">
-        <legend>Politeness to each host</legend>
-        <TextField {...number('maxPerHost')} />
-        <TextField {...number('delayMs')} />
-        <CheckField
-          label="Honour robots.txt"
-          help="and its crawl-delay"
-          value={draft.robotsTxt}
-          onInput={(robotsTxt) => props.onChange({ ...draft, robotsTxt })}
-        />
-        <TextField
-          {...text('group')}
-          label="Pace group"
-          name="politeness.group"
-          help="Crawlers with the same name share these limits at each host."
-        />
-        <CheckField
-          label="Group hosts by domain"
-          help="all hosts of a registrable domain count as one; for URLs pushed from now on"
-          value={draft.groupByDomain}
-          onInput={(groupByDomain) => props.onChange({ ...draft, groupByDomain })}
-        />
-      </fieldset>
+      <div class="fields">{fields('')}</div>
+      {parts.map((part) => (
+        <fieldset class="choices" key={part}>
+          <legend>{part}</legend>
+          {fields(part)}
+        </fieldset>
+      ))}
     </>
   );
 }
 
-function defined<Fields extends object>(
-  fields: Fields,
-): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined),
-  ) as never;
+function FieldOf(props: {
+  readonly setting: SettingField;
+  readonly value: string | boolean;
+  readonly fault: Fault | undefined;
+  readonly onInput: (value: string | boolean) => void;
+}) {
+  const { value, fault, onInput } = props;
+  const { name, kind, form } = props.setting;
+  const { label, help, min, max, preset } = form;
+  if (kind === 'flag') {
+    return <CheckField label={label} help={help} value={value === true} onInput={onInput} />;
+  }
+  const bounds =
+    kind === 'number' ? ({ type: 'number', min, max, placeholder: String(preset) } as const) : {};
+  return (
+    <TextField
+      {...bounds}
+      label={label}
+      help={help}
+      name={name}
+      value={String(value)}
+      onInput={onInput}
+      fault={fault}
+    />
+  );
 }

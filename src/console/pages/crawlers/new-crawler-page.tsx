@@ -13,7 +13,7 @@ import { TextField } from '../../ui/field.tsx';
 import { bound, Form } from '../../ui/form.tsx';
 import { FaultNotice } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
-import { emptyDraft, SettingFields, settingsOf } from './crawler-form.tsx';
+import { emptyDraft, requestOf, SettingFields } from './crawler-form.tsx';
 import { snakeCased } from './snake-cased.ts';
 
 /** Makes a crawler, with every field of the contract. */
@@ -23,7 +23,7 @@ export function NewCrawlerPage() {
   const type = useSignal<TokenType>(tokenTypes.value[0] ?? TokenType.NORMAL);
   const draft = useSignal(emptyDraft);
   const secret = useSignal('');
-  const settings = settingsOf(draft.value, isWebhook.value);
+  const settings = requestOf(draft.value, isWebhook.value);
   const create = useAction(async () => {
     const { crawler, created } = await clientsFor(type.value).crawlers.createCrawler({
       name: name.value,

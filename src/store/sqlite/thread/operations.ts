@@ -110,7 +110,7 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'batches.complete': 'durable',
   'hosts.save': 'durable',
   'hosts.reports': 'early',
-  'hosts.longest': 'early',
+  'hosts.queuePart': 'early',
   'hosts.purge': 'durable',
   'deliveries.get': 'early',
   'deliveries.replay': 'durable',

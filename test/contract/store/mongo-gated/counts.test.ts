@@ -58,6 +58,50 @@ describe.skipIf(mongodbUri === '')('counters', () => {
   );
 
   test(
+    'of a day have no URL as purged and as deleted',
+    withProcesses(async ({ bench, stopped, pusher, gate }) => {
+      const crawler = await bench.crawler();
+      const { crawlerId } = crawler;
+      const { outcomes } = await bench.push(makeJobs(crawler, 2));
+      const [pushed] = outcomes;
+      if (pushed === undefined || !('rid' in pushed)) throw new Error('no rid');
+      const sweep = gate.hold(commandOn('delete', 'jobs'));
+      const enlisting = gate.hold(commandOn('update', 'counts'));
+      const deleting = stopped.queue.deleteJob(crawlerId, pushed.rid, at(1));
+      await enlisting.reached;
+      const purging = pusher.queue.purge(crawlerId, at(1));
+      await sweep.reached;
+      enlisting.release();
+      expect(await deleting).toBe(false);
+      sweep.release();
+      expect(await purging).toBe(2);
+      const days = await bench.store.stats.history([crawlerId], {});
+      expect(days.get(crawlerId)).toMatchObject([{ pushed: 2, purged: 2, deleted: 0 }]);
+      expect(await bench.counters(crawler)).toMatchObject({ pushed: 2, purged: 2, deleted: 0 });
+    }),
+  );
+
+  test(
+    'of an account have what its process is writing when they are read',
+    withProcesses(async ({ bench, stopped, gate }) => {
+      const crawler = await bench.crawler();
+      const { accountId, crawlerId } = crawler;
+      const { outcomes } = await bench.push(makeJobs(crawler, 1));
+      expect(await bench.store.accounts.queued(accountId)).toBe(1);
+      const [pushed] = outcomes;
+      if (pushed === undefined || !('rid' in pushed)) throw new Error('no rid');
+      const write = gate.hold(commandOn('update', 'accounts'));
+      await stopped.queue.deleteJob(crawlerId, pushed.rid, at(1));
+      const first = stopped.accounts.queued(accountId);
+      await write.reached;
+      const second = stopped.accounts.queued(accountId);
+      expect(await bench.store.accounts.queued(accountId)).toBe(1);
+      write.release();
+      expect(await Promise.all([first, second])).toEqual([0, 0]);
+    }),
+  );
+
+  test(
     'know nothing of a turn that fails, and a clean-up that fails fails nobody',
     withProcesses(async ({ bench, stopped, gate, c }) => {
       const crawler = await bench.crawler({ delivery: 'webhook' });
