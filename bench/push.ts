@@ -14,6 +14,8 @@ const FIELDS = {
   metadata: (n: number) => ({ metadata: `{"order":${n}}` }),
   delay: () => ({ delay: 3_600 }),
   priority: (n: number) => ({ priority: n % 10 }),
+  batch: () => ({ batch: 'list' }),
+  max_age: () => ({ parameters: { max_age: 3_600 } }),
   unique: (n: number) => ({ unique_key: String(n) }),
 };
 

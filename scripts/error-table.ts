@@ -55,6 +55,26 @@ export const errorTable: readonly ErrorReason[] = [
     as: ['invalid'],
     meaning: 'A crawler needs a name.',
   },
+  {
+    reason: 'batch_closed',
+    as: ['invalid'],
+    meaning: 'The batch takes no further URLs.',
+  },
+  {
+    reason: 'too_many_batches',
+    as: ['invalid'],
+    meaning: 'The crawler has 10,000 batches, those that ended within 30 days included.',
+  },
+  {
+    reason: 'batch_not_found',
+    as: ['not_found'],
+    meaning: 'The crawler has no batch of this name.',
+  },
+  {
+    reason: 'sitemap_unreadable',
+    as: ['failed_precondition'],
+    meaning: 'The sitemap was not answered, or cannot be parsed.',
+  },
   { reason: 'missing_rid', as: ['invalid'], meaning: 'The call needs a `rid`.' },
   { reason: 'missing_url', as: ['invalid'], meaning: 'The call needs a `url`.' },
   {

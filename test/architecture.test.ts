@@ -47,6 +47,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'threads',
     'mail',
     'dispatcher',
+    'npm:saxes',
     'npm:tldts',
   ],
   http: ['fairness', 'net'],
@@ -84,6 +85,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'mcp',
     'npm:@bufbuild/protobuf',
     'npm:commander',
+    'npm:warcio',
     'npm:csv-parse',
   ],
   // Runs in the browser: the service only hands it out, bundled by `console-assets`.

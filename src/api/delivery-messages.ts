@@ -24,7 +24,18 @@ export function toDeliveryState(value: DeliveryState): DeliverySummary['state'] 
 export function toDeliveryMessage(
   summary: DeliverySummary,
 ): MessageInitShape<typeof DeliverySchema> {
-  const { rid, url, pushedUrl, cbStatus, originalStatus, failure, metadata } = summary;
+  const {
+    rid,
+    url,
+    pushedUrl,
+    cbStatus,
+    originalStatus,
+    failure,
+    metadata,
+    batch,
+    event,
+    againOf,
+  } = summary;
   return {
     rid,
     url,
@@ -34,7 +45,14 @@ export function toDeliveryMessage(
     sizeBytes: BigInt(summary.size),
     state: STATES[summary.state],
     createdAt: timestampFromDate(summary.createdAt),
-    ...defined({ failure, metadata, nextAttemptAt: optionalTimestamp(summary.nextAttemptAt) }),
+    ...defined({
+      failure,
+      metadata,
+      batch,
+      event,
+      againOf,
+      nextAttemptAt: optionalTimestamp(summary.nextAttemptAt),
+    }),
     attempts: summary.attempts.map(toAttemptMessage),
   };
 }

@@ -63,7 +63,7 @@ export function toFailureKind(value: FailureKind): DomainFailureKind {
 
 /** A queued job on the wire. */
 export function toJobMessage(job: WaitingJob): MessageInitShape<typeof QueuedJobSchema> {
-  const { rid, url, method, state, retry, lastFailure, metadata } = job;
+  const { rid, url, method, state, retry, lastFailure, metadata, batch, againOf } = job;
   return {
     rid,
     url,
@@ -78,6 +78,8 @@ export function toJobMessage(job: WaitingJob): MessageInitShape<typeof QueuedJob
       queueDeadline: optionalTimestamp(job.queueDeadline),
       lastFailure,
       metadata,
+      batch,
+      againOf,
       notBefore: optionalTimestamp(job.notBefore),
       hostWait: job.hostWait && toHostWaitMessage(job.hostWait),
     }),
@@ -89,7 +91,7 @@ export function toResultMessage(
   result: ResultSummary,
 ): MessageInitShape<typeof ResultSummarySchema> {
   const { rid, url, pushedUrl, cbStatus, originalStatus, contentType } = result;
-  const { failure, screenshotUrl, metadata } = result.details;
+  const { failure, screenshotUrl, metadata, batch, againOf } = result.details;
   return {
     rid,
     url,
@@ -100,7 +102,7 @@ export function toResultMessage(
     sizeBytes: BigInt(result.size),
     storedAt: timestampFromDate(result.storedAt),
     expiresAt: timestampFromDate(result.expiresAt),
-    ...defined({ failure, screenshotUrl, metadata }),
+    ...defined({ failure, screenshotUrl, metadata, batch, againOf }),
   };
 }
 

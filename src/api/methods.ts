@@ -1,6 +1,7 @@
 import { Health } from '../../gen/health/v1/health_pb.ts';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { BatchService } from '../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { HostService } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
 import { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
@@ -15,6 +16,7 @@ import type { Service } from '../service/service.ts';
 import { accountHandlers } from './account-handlers.ts';
 import { activityHandlers } from './activity-handlers.ts';
 import { type Admission, withAdmission } from './admission.ts';
+import { batchHandlers } from './batch-handlers.ts';
 import { crawlerHandlers } from './crawler-handlers.ts';
 import { withConnectErrors } from './errors.ts';
 import { createHealthMethods } from './health.ts';
@@ -35,6 +37,7 @@ const apiServices = [
   StorageService,
   StatsService,
   ActivityService,
+  BatchService,
   HostService,
   WatchService,
   AccountService,
@@ -79,6 +82,8 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     ...pushHandlers({
       authenticator,
       pushing: service.pushing,
+      pushAgain: service.pushAgain,
+      readSitemap: service.readSitemap,
       inlineCrawls: service.inlineCrawls,
       publicUrl,
     }),
@@ -104,6 +109,12 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       listFailures: service.listFailures,
       activities: service.activities,
       clock,
+    }),
+    ...batchHandlers({
+      authenticator,
+      tokenWatch: service.tokenWatch,
+      batches: service.batches,
+      quotas: service.quotas,
     }),
     ...hostHandlers({ authenticator, hostReads: service.hostReads, hosts: service.hosts }),
     ...watchHandlers({

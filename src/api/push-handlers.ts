@@ -1,28 +1,35 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { CrawlParameters } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import {
+  type PushAgainRequest,
   type PushResultSchema,
   PushService,
   type PushStreamRequest,
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { TokenOwner } from '../domain/account.ts';
 import { defined } from '../domain/defined.ts';
+import type { DomainError } from '../domain/errors.ts';
 import { ignoredParameters } from '../domain/parameters.ts';
 import { CB_STATUS } from '../domain/status.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { AgainSelection, PushAgain } from '../service/batches/push-again.ts';
 import type { InlineCrawls, InlineResult } from '../service/crawls/inline-crawl.ts';
+import type { ReadSitemap, SitemapUrl } from '../service/crawls/read-sitemap.ts';
 import type { CrawlInput } from '../service/queue/crawl-request.ts';
 import type { PushedItem, Pushing } from '../service/queue/push.ts';
 import type { PushInput } from '../service/queue/push-input.ts';
 import { authenticateCall } from './authenticate-call.ts';
 import { toParameters } from './crawl-parameters.ts';
 import { type Call, type Method, toMethods } from './method.ts';
+import { toPage, toPageToken } from './page-token.ts';
 
 /** What the push service works with. */
 export interface PushHandlerDeps {
   readonly authenticator: Authenticator;
   readonly pushing: Pushing;
+  readonly pushAgain: PushAgain;
+  readonly readSitemap: ReadSitemap;
   readonly inlineCrawls: InlineCrawls;
   /** Base of the URLs in replies, without a slash at its end. */
   readonly publicUrl: () => string;
@@ -30,7 +37,7 @@ export interface PushHandlerDeps {
 
 /** The methods of the push service. */
 export function pushHandlers(deps: PushHandlerDeps): Method[] {
-  const { authenticator, pushing, inlineCrawls } = deps;
+  const { authenticator, pushing, pushAgain, readSitemap, inlineCrawls } = deps;
 
   async function* pushStream(requests: AsyncIterable<PushStreamRequest>, call: Call) {
     let token = '';
@@ -67,6 +74,30 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       return { results: resultMessages(results, request, owner) };
     },
     pushStream,
+    async *readSitemap(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      // A sitemap is held as a whole while it is read.
+      await call.room.take(SITEMAP_BYTES);
+      const { url } = request;
+      const since = request.since && timestampDate(request.since);
+      for await (const part of readSitemap(owner, { url, since }, call.signal)) {
+        yield 'failed' in part ? part : { urls: part.urls.map(toSitemapUrl) };
+      }
+    },
+    async *pushAgain(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const { crawler, pageToken } = request;
+      const { after: cursor } = toPage({ pageSize: 0, pageToken });
+      const selection = { ...toAgainSelection(request), cursor };
+      for await (const part of pushAgain(owner, crawler, selection, call.signal)) {
+        const results = part.items.map(({ of, pushed }) =>
+          'rid' in pushed
+            ? { againOf: of, ...pushed }
+            : { againOf: of, error: errorMessage(pushed.error) },
+        );
+        yield { results, nextPageToken: toPageToken(part.cursor) };
+      }
+    },
     async crawl(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
       const input = toCrawlInput(request);
@@ -89,6 +120,26 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       return { ...response, ignoredParameters: ignored };
     },
   });
+}
+
+/** The longest sitemap, as it arrives. */
+const SITEMAP_BYTES = 10 * 1024 * 1024;
+
+function toSitemapUrl({ url, lastmod }: SitemapUrl) {
+  return { url, ...defined({ lastmod: lastmod && timestampFromDate(lastmod) }) };
+}
+
+function toAgainSelection(request: PushAgainRequest): Omit<AgainSelection, 'cursor'> {
+  const { batch, reason, originalStatus, rids, intoBatch, from, to } = request;
+  return {
+    batch,
+    reason,
+    originalStatus,
+    rids,
+    intoBatch,
+    from: from && timestampDate(from),
+    to: to && timestampDate(to),
+  };
 }
 
 function crawlResponse(
@@ -140,6 +191,7 @@ function toPushInput(
     readonly callbackHeaders?: string | undefined;
     readonly queueTimeout?: number | undefined;
     readonly metadata?: string | undefined;
+    readonly batch?: string | undefined;
     readonly notBefore?: Timestamp | undefined;
     readonly delay?: number | undefined;
     readonly priority?: number | undefined;
@@ -149,12 +201,12 @@ function toPushInput(
   },
 ): PushInput {
   const { callbackHeaders, queueTimeout, metadata, delay, priority } = item;
-  const { unique, uniqueKey, uniqueFor } = item;
+  const { unique, uniqueKey, uniqueFor, batch } = item;
   const notBefore = item.notBefore && timestampDate(item.notBefore);
   return {
     ...toCrawlInput(item),
     ...defined({ callbackHeaders, queueTimeout, metadata, notBefore, delay, priority }),
-    ...defined({ unique, uniqueKey, uniqueFor }),
+    ...defined({ unique, uniqueKey, uniqueFor, batch }),
   };
 }
 
@@ -170,9 +222,9 @@ function resultMessages(
 }
 
 function resultMessage(item: PushedItem): MessageInitShape<typeof PushResultSchema> {
-  if ('rid' in item) return item;
-  const { reason, message, field, retryAfterMs } = item.error;
-  return {
-    error: { code: reason, message, field: field ?? '', retryAfterMs: retryAfterMs ?? 0 },
-  };
+  return 'rid' in item ? item : { error: errorMessage(item.error) };
+}
+
+function errorMessage({ reason, message, field = '', retryAfterMs = 0 }: DomainError) {
+  return { code: reason, message, field, retryAfterMs };
 }

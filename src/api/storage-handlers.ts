@@ -179,6 +179,22 @@ export function storageHandlers(deps: {
       return { rids: page.rids, scrollId: page.cursor ?? '' };
     },
     streamResults,
+    async getBatchResults(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      if (request.batch === '') throw missingField('batch');
+      const {
+        results: found,
+        bytes,
+        resumeToken,
+        isEnd,
+      } = await resultStreams.next(owner, request);
+      const rids = found.map(({ rid }) => rid);
+      const messages: Awaited<ReturnType<typeof resultMessage>>[] = [];
+      for (const result of await readMany(owner, rids, bytes, call)) {
+        messages.push(await resultMessage(result, call));
+      }
+      return { results: messages, resumeToken, isEnd };
+    },
     async acknowledgeResults(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
       return { removed: BigInt(await resultStreams.acknowledge(owner, request)) };

@@ -2,12 +2,14 @@ import { Command } from 'commander';
 import type { CommandContext, CommandFactory } from './command-context.ts';
 import { createAccountCommand } from './commands/account.ts';
 import { createBackupCommand } from './commands/backup.ts';
+import { createBatchesCommand } from './commands/batches.ts';
 import { createCompleteCommand } from './commands/complete.ts';
 import { createCompletionCommand } from './commands/completion.ts';
 import { createCrawlCommand } from './commands/crawl.ts';
 import { createCrawlerCommand } from './commands/crawler.ts';
 import { createDeliveriesCommand } from './commands/deliveries.ts';
 import { createDoctorCommand } from './commands/doctor.ts';
+import { createExportCommand } from './commands/export.ts';
 import { createFindCommand } from './commands/find.ts';
 import { createHealthCommand } from './commands/health.ts';
 import { createHostsCommand } from './commands/hosts.ts';
@@ -31,8 +33,10 @@ const commands: readonly CommandFactory[] = [
   createPushCommand,
   createCrawlCommand,
   createResultsCommand,
+  createExportCommand,
   createFindCommand,
   createJobsCommand,
+  createBatchesCommand,
   createHostsCommand,
   createDeliveriesCommand,
   createStatsCommand,

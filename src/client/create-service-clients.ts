@@ -1,6 +1,7 @@
 import { createClient, type Transport } from '@connectrpc/connect';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { BatchService } from '../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { HostService } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
 import { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
@@ -18,6 +19,7 @@ export function createServiceClients(transport: Transport): ServiceClients {
     storage: createClient(StorageService, transport),
     stats: createClient(StatsService, transport),
     activity: createClient(ActivityService, transport),
+    batches: createClient(BatchService, transport),
     hosts: createClient(HostService, transport),
     watch: createClient(WatchService, transport),
     accounts: createClient(AccountService, transport),

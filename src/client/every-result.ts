@@ -13,6 +13,8 @@ const RECONNECT_MS = { first: 200, longest: 10_000 } as const;
 export interface EveryResultOptions {
   /** Only those of this crawler; default all of the token's. */
   readonly crawler?: string;
+  /** Only those of this batch of the crawler. */
+  readonly batch?: string;
   /** Continues behind this result: the `resumeToken` of the last one that was worked on. */
   readonly resumeToken?: string;
   /** Waits for new results instead of ending after the last. Default false. */
@@ -40,7 +42,13 @@ export async function* everyResult(
   storage: Storage,
   options: EveryResultOptions = {},
 ): AsyncGenerator<StreamedPage, void, undefined> {
-  const { crawler = '', follow = false, acknowledge = false, patienceMs = 600_000 } = options;
+  const {
+    crawler = '',
+    batch = '',
+    follow = false,
+    acknowledge = false,
+    patienceMs = 600_000,
+  } = options;
   const callOptions = options.signal === undefined ? {} : { signal: options.signal };
   let resumeToken = options.resumeToken ?? '';
   let unacknowledged = 0;
@@ -50,7 +58,7 @@ export async function* everyResult(
   async function* connection(): AsyncGenerator<StreamedPage, void, undefined> {
     const left = new AbortController();
     const signal = AbortSignal.any([left.signal, ...(options.signal ? [options.signal] : [])]);
-    const request = { crawler, follow, resumeToken };
+    const request = { crawler, batch, follow, resumeToken };
     try {
       for await (const message of storage.streamResults(request, { signal })) {
         heardAt = performance.now();
@@ -73,7 +81,7 @@ export async function* everyResult(
 
   async function confirm(more: CallOptions = {}): Promise<void> {
     if (!acknowledge || unacknowledged === 0) return;
-    await storage.acknowledgeResults({ crawler, resumeToken }, { ...callOptions, ...more });
+    await storage.acknowledgeResults({ crawler, batch, resumeToken }, { ...callOptions, ...more });
     unacknowledged = 0;
   }
 

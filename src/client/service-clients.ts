@@ -9,6 +9,7 @@ import type {
 } from '@bufbuild/protobuf';
 import type { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
 import type { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import type { BatchService } from '../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import type { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import type { HostService } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
 import type { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
@@ -76,6 +77,7 @@ export interface ServiceClients {
   readonly storage: ServiceClient<typeof StorageService>;
   readonly stats: ServiceClient<typeof StatsService>;
   readonly activity: ServiceClient<typeof ActivityService>;
+  readonly batches: ServiceClient<typeof BatchService>;
   readonly hosts: ServiceClient<typeof HostService>;
   readonly watch: ServiceClient<typeof WatchService>;
   readonly accounts: ServiceClient<typeof AccountService>;

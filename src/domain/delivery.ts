@@ -58,6 +58,12 @@ export interface DeliverySummary {
   readonly failure: string | undefined;
   /** What the client keeps with it. */
   readonly metadata: string | undefined;
+  /** The failed crawl that it repeats. */
+  readonly againOf: string | undefined;
+  /** The name of its batch. */
+  readonly batch: string | undefined;
+  /** The event that is delivered in place of a result. */
+  readonly event: string | undefined;
   /** Bytes of the page as it is kept. */
   readonly size: number;
   readonly state: 'pending' | 'delivered' | 'failed';

@@ -12,7 +12,7 @@ export type ErrorKind =
 
 /** What a call named that is not there, or is there already. */
 export interface ErrorResource {
-  readonly type: 'crawler' | 'account' | 'result' | 'delivery' | 'job';
+  readonly type: 'crawler' | 'account' | 'result' | 'delivery' | 'job' | 'batch';
   /** The name or `rid` that the call gave. */
   readonly name: string;
 }
@@ -86,6 +86,13 @@ export function crawlerNotFound(name: string, field: 'name' | 'crawler'): Domain
   const message = `There is no crawler "${name}".`;
   const resource = { type: 'crawler', name } as const;
   return new DomainError('not_found', 'crawler_not_found', message, { field, resource });
+}
+
+/** A name that no batch of the crawler has. */
+export function batchNotFound(name: string): DomainError {
+  const message = `The crawler has no batch "${name}".`;
+  const options = { field: 'batch', resource: { type: 'batch', name } } as const;
+  return new DomainError('not_found', 'batch_not_found', message, options);
 }
 
 /** A `rid`, or a URL, that nothing of the caller's has. The text is the reference API's. */

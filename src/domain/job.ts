@@ -37,6 +37,10 @@ export interface Job extends CrawlRequest {
   readonly createdAt: Date;
   /** Undefined if it may be queued however often. */
   readonly unique?: UniqueKey | undefined;
+  /** The failed crawl that it repeats. */
+  readonly againOf?: string | undefined;
+  /** The name of the batch that it belongs to. */
+  readonly batch?: string | undefined;
   /** What its client keeps with it: JSON in one line of ASCII. Comes back with the result. */
   readonly metadata?: string | undefined;
   /** The trace that it belongs to (W3C `traceparent`); each try and delivery is a part of it. */

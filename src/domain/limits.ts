@@ -8,6 +8,8 @@ export const MAX_BULK_RIDS = 100;
 export const MAX_QUEUE_TIMEOUT_MINUTES = 10_080;
 /** Longest `delay`, in seconds: 30 days. */
 export const MAX_DELAY_SECONDS = 2_592_000;
+/** Largest `max_age`, in seconds: 30 days. */
+export const MAX_AGE_SECONDS = 2_592_000;
 /** Longest `unique_for`, in seconds: 30 days. */
 export const MAX_UNIQUE_SECONDS = 2_592_000;
 

@@ -1,5 +1,6 @@
 import { parseClickSelectors } from './click-selectors.ts';
 import { CONNECTION_HEADERS, HEADER_NAME, HEADER_VALUE, splitHeaderList } from './header-rules.ts';
+import { MAX_AGE_SECONDS } from './limits.ts';
 
 /** The type of a parameter, and its allowed values. */
 export type ParameterKind =
@@ -192,6 +193,11 @@ const anyToken = {
     text(256, checkStatuses),
     '',
     'Target statuses that count as success, `403,429`.',
+  ],
+  max_age: [
+    integer(1, MAX_AGE_SECONDS, 's'),
+    '',
+    'A stored page of this URL, with the same token and parameters, is the result if it is not older: nothing is requested then. The result has `crawled_at`. POST and PUT, `scraper`, `autoparse`, `screenshot` and `cookies_session` request the page always.',
   ],
   tor_network: [flag, 'false', "Through the operator's proxy to the Tor network."],
 } as const satisfies Record<string, Row>;

@@ -117,14 +117,24 @@ export function quotaExceeded(
 /** What a record takes in storage in addition to its page: its row and index entries. */
 const RECORD_BYTES = 1_024;
 
-/** Bytes that a stored record is charged with; `size` is that of its page as it is stored. */
+/** Bytes of a record: of its page, and of the request of a failed crawl. */
+export function recordBytes({ body, request }: Pick<CrawlRecord, 'body' | 'request'>): number {
+  return body.byteLength + requestBytes(request);
+}
+
+/** Bytes of a kept request. */
+export function requestBytes(request: string | undefined): number {
+  return request === undefined ? 0 : Buffer.byteLength(request);
+}
+
+/** Bytes that a stored record is charged with; `size` is that of the record. */
 export function chargedBytes(size: number): number {
   return size + RECORD_BYTES;
 }
 
 /** Bytes that a record is charged with. */
-export function chargedRecordBytes(record: Pick<CrawlRecord, 'body'>): number {
-  return chargedBytes(record.body.byteLength);
+export function chargedRecordBytes(record: Pick<CrawlRecord, 'body' | 'request'>): number {
+  return chargedBytes(recordBytes(record));
 }
 
 /** Bytes that a queued job is charged with. */

@@ -55,7 +55,8 @@ export function resultFields(
     failure: details.failure,
     metadata: details.metadata,
   };
-  const fields: Record<string, string | number | undefined> = { ...own, ...more };
+  const ofPush = { batch: details.batch, again_of: details.againOf, crawled_at: details.crawledAt };
+  const fields: Record<string, string | number | undefined> = { ...own, ...ofPush, ...more };
   for (const [name, value] of Object.entries(details.originalHeaders ?? {})) {
     const field = `original_${name}`;
     if (PORTABLE_NAME.test(name) && !(field in fields)) fields[field] = value;

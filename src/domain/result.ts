@@ -18,6 +18,14 @@ export interface ResultDetails {
   readonly screenshotUrl?: string | undefined;
   /** Why there is no screenshot although one was requested. */
   readonly screenshotFailed?: string | undefined;
+  /** When the page was crawled, if it came from storage; ISO 8601. */
+  readonly crawledAt?: string | undefined;
+  /** See `Job.againOf`. */
+  readonly againOf?: string | undefined;
+  /** See `Job.batch`. */
+  readonly batch?: string | undefined;
+  /** The event that is delivered in place of a result. */
+  readonly event?: 'batch.completed' | undefined;
   /** See `Job.metadata`. */
   readonly metadata?: string | undefined;
   /**
@@ -38,6 +46,10 @@ export interface CrawlRecord extends CrawlStatus {
   readonly body: Uint8Array;
   readonly coding: BodyCoding;
   readonly details: ResultDetails;
+  /** Of a failed crawl, what is kept to push it again; see `kept-request.ts`. */
+  readonly request?: string | undefined;
+  /** See `page-key.ts`; set if the page may serve other requests. */
+  readonly pageKey?: string | undefined;
 }
 
 /** A record in storage. */

@@ -46,12 +46,14 @@ export function tallyEnd({ end, cbStatus, billed, timedOut }: EndedJob): Tally {
   };
 }
 
-/** What the end of a delivery attempt counts as; one that never started counts as nothing. */
+/** What the end of a delivery attempt counts as; one that never started, or of an event, as nothing. */
 export function tallyDelivery(attempt: {
   readonly kind: 'delivered' | 'retry' | 'failed' | 'release';
   readonly billed: boolean;
+  readonly isEvent?: boolean;
 }): Tally {
   const { kind } = attempt;
+  if (attempt.isEvent === true) return { day: [] };
   const billed: DayField[] = attempt.billed ? ['billed'] : [];
   if (kind === 'release') return { day: billed };
   if (kind === 'delivered') {

@@ -64,6 +64,8 @@ export interface Page {
   readonly headers: readonly (readonly [string, string])[];
   /** A JPEG, when it was asked for. */
   readonly screenshot?: Uint8Array;
+  /** When it was crawled, if it comes from storage; ISO 8601. */
+  readonly crawledAt?: string;
   /** Why a screenshot that was asked for is missing: `timeout` or `not_drawn`. */
   readonly screenshotFailed?: string;
   /** Absent when the crawl succeeded (`cbStatus` 200). */

@@ -57,6 +57,10 @@ export function copySteps(from: Source): CopyStep[] {
     expiresAt: toDate(row.expires_at),
     size: Number(row.size),
     body: await readPage(row),
+    ...defined({
+      batchId: toOptionalText(row.batch_id),
+      request: toOptionalText(row.request),
+    }),
   });
   return [
     {
@@ -98,6 +102,7 @@ export function copySteps(from: Source): CopyStep[] {
         seq: 0,
         storedAt: toDate(row.stored_at),
         urlHash: hashUrl(String(row.pushed_url)),
+        ...defined({ pageKey: toOptionalText(row.page_key) }),
       }),
     },
     {
@@ -126,6 +131,39 @@ export function copySteps(from: Source): CopyStep[] {
         rid: String(row.rid),
         gen: Number(row.gen),
         ...defined({ expiresAt: toOptionalDate(row.until) }),
+      }),
+    },
+    {
+      what: 'batches',
+      table: 'batches',
+      key: 'batch_id',
+      into: 'batches',
+      toDocument: (row) => ({
+        _id: String(row.batch_id),
+        crawlerId: String(row.crawler_id),
+        name: String(row.name),
+        createdAt: toDate(row.created_at),
+        expiresAt: toDate(row.expires_at),
+        ...defined({
+          closedAt: toOptionalDate(row.closed_at),
+          completedAt: toOptionalDate(row.completed_at),
+        }),
+      }),
+    },
+    {
+      what: 'counters of batches',
+      table: 'batches',
+      key: "batch_id || '/copied'",
+      into: 'batch_parts',
+      toDocument: (row) => ({
+        _id: String(row.position),
+        batchId: String(row.batch_id),
+        crawlerId: String(row.crawler_id),
+        accepted: Number(row.accepted),
+        completed: Number(row.completed),
+        failures: JSON.parse(String(row.failures)) as Record<string, number>,
+        lastPushedAt: toDate(row.last_pushed_at),
+        ...defined({ lastEndedAt: toOptionalDate(row.last_ended_at) }),
       }),
     },
     {
@@ -186,7 +224,8 @@ export function copySteps(from: Source): CopyStep[] {
 
 function jobDocument(row: SqlRow): CopiedDocument {
   const job = toJob(row);
-  const { expires, ...document } = toJobDocument(job, '', Number(row.gen));
+  const batchId = toOptionalText(row.batch_id);
+  const { expires, ...document } = toJobDocument(job, '', Number(row.gen), batchId);
   return {
     ...document,
     ...(expires === true && job.firstTriedAt === undefined ? { expires } : {}),

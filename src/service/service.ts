@@ -19,6 +19,8 @@ import type { DiskRoom } from './accounts/disk-room.ts';
 import { createFailedTokens } from './accounts/failed-tokens.ts';
 import { createQuotas, type Quotas } from './accounts/quotas.ts';
 import { createTokenWatch, type TokenWatch } from './accounts/token-watch.ts';
+import { type BatchManagement, createBatchManagement } from './batches/batches.ts';
+import { createPushAgain, type PushAgain } from './batches/push-again.ts';
 import { type CrawlerAccess, createCrawlerAccess } from './crawlers/crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
 import { createHostManagement, type HostManagement } from './crawlers/host-management.ts';
@@ -28,7 +30,9 @@ import { type CrawlJobs, createCrawlJobs } from './crawls/crawl-job.ts';
 import { type CrawlTimes, createCrawlTimes } from './crawls/crawl-times.ts';
 import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
+import { createReadSitemap, type ReadSitemap } from './crawls/read-sitemap.ts';
 import { MAX_CRAWLS, type SharedResources } from './crawls/shared-resources.ts';
+import { withStoredPages } from './crawls/stored-pages.ts';
 import { tracedCrawling } from './crawls/traced-crawling.ts';
 import { createAttemptDelivery } from './deliveries/attempt-delivery.ts';
 import { createTestDelivery, type TestDelivery } from './deliveries/test-delivery.ts';
@@ -125,6 +129,9 @@ export interface Service {
   readonly hosts: HostManagement;
   readonly hostReads: HostReads;
   readonly jobs: JobManagement;
+  readonly batches: BatchManagement;
+  readonly pushAgain: PushAgain;
+  readonly readSitemap: ReadSitemap;
   readonly asyncJobs: AsyncJobs;
   readonly pushing: Pushing;
   readonly inlineCrawls: InlineCrawls;
@@ -183,7 +190,12 @@ export function createService(deps: ServiceDeps): Service {
     clock,
     publicUrl: settings.publicUrl,
   });
-  const crawling = tracedCrawling(plainCrawling, tracing);
+  const crawling = withStoredPages(tracedCrawling(plainCrawling, tracing), {
+    results: store.results,
+    threads,
+    clock,
+    maxBodyBytes: settings.maxBodyBytes,
+  });
   const crawlJobs = createCrawlJobs({ crawling, clock, retentionDays });
   const crawlTimes = createCrawlTimes();
   const dispatcher = wireDispatcher(deps, { access, crawlJobs, quotas, crawlTimes });
@@ -210,8 +222,33 @@ export function createService(deps: ServiceDeps): Service {
     onPushed: observe.push,
     onAccountLimitReached: ({ account }) => reportFullQueue(deps, notices, account),
   });
+  const batches = createBatchManagement({
+    store,
+    access,
+    dispatcher,
+    scheduler,
+    clock,
+    retentionDays,
+  });
+  const inlineCrawls = createInlineCrawls({
+    store,
+    crawling,
+    shared,
+    pushing,
+    quotas,
+    clock,
+    offer,
+    defaults,
+    retentionDays,
+    maxBodyBytes: settings.maxBodyBytes,
+    concurrency: settings.inlineConcurrency,
+  });
   return {
     authenticator,
+    batches,
+    pushAgain: createPushAgain({ store, access, pushing, clock }),
+    readSitemap: createReadSitemap(inlineCrawls),
+    inlineCrawls,
     tokenWatch: createTokenWatch({ authenticator }),
     dispatcher,
     pushing,
@@ -231,22 +268,9 @@ export function createService(deps: ServiceDeps): Service {
     hostReads,
     jobs: createJobManagement({ store, access, dispatcher, scheduler, quotas, clock, logger }),
     asyncJobs: createAsyncJobs({ store, dispatcher, clock }),
-    inlineCrawls: createInlineCrawls({
-      store,
-      crawling,
-      shared,
-      pushing,
-      quotas,
-      clock,
-      offer,
-      defaults,
-      retentionDays,
-      maxBodyBytes: settings.maxBodyBytes,
-      concurrency: settings.inlineConcurrency,
-    }),
     storage: createStorage({ results: store.results, clock }),
     markdownPages: createMarkdownPages(deps.threads),
-    resultStreams: createResultStreams({ results: store.results, access }),
+    resultStreams: createResultStreams({ store, access, clock }),
     statistics: createStatistics({ store, clock }),
     listings: createListings({ store, access, clock, waits: hostReads.waits }),
     listCrawlers: createCrawlerList({ overviews }),
@@ -272,6 +296,7 @@ export function createService(deps: ServiceDeps): Service {
         timing: settings.tasks,
         expireOverdue: createTimeouts({ store, crawlJobs, scheduler, clock, logger }),
         sendNotices: notices.sendDue,
+        completeBatches: batches.completeDone,
         probeDue: createMonitor({
           store,
           webhook: deps.webhook,

@@ -20,6 +20,7 @@ export interface TaskDeps {
   readonly expireOverdue: (signal: AbortSignal) => Promise<number>;
   readonly probeDue: (task: Task) => Promise<number>;
   readonly sendNotices: (task: Task) => Promise<number>;
+  readonly completeBatches: (signal: AbortSignal) => Promise<void>;
   readonly clock: Clock;
   readonly timing: TaskTiming;
 }
@@ -42,7 +43,10 @@ export function defineTasks(deps: TaskDeps): void {
     const now = clock.now();
     // Before the rest, which may take long.
     await wakeLost(deps, now, WAKES_PER_RUN);
-    await whileTouching(task, lockMs, () => store.maintain(now, task.signal));
+    await whileTouching(task, lockMs, async () => {
+      await deps.completeBatches(task.signal);
+      await store.maintain(now, task.signal);
+    });
   });
 }
 

@@ -12,6 +12,7 @@ export function decorateStore(store: Store, around: AroundCall): Store {
     accounts: decorated(store.accounts, 'accounts', around),
     crawlers: decorated(store.crawlers, 'crawlers', around),
     queue: decorated(store.queue, 'queue', around),
+    batches: decorated(store.batches, 'batches', around),
     hosts: decorated(store.hosts, 'hosts', around),
     shares: store.shares && decorated(store.shares, 'shares', around),
     traits: store.traits,

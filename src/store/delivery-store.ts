@@ -16,6 +16,8 @@ export interface DeliveryOutcome {
   readonly dueAt?: Date;
   /** Replaces the delivery's expiry: a delivered page need not be kept as long as another. */
   readonly expiresAt?: Date;
+  /** Whether it is the event of a batch: the crawler's statistics count results alone. */
+  readonly isEvent?: boolean;
   /** Whether the attempt is billed: every retry is. */
   readonly billed: boolean;
 }

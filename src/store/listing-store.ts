@@ -3,6 +3,7 @@ import type { Crawler, CrawlerCounters } from '../domain/crawler.ts';
 import type { DeliverySummary } from '../domain/delivery.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import type { CrawlStatus, ResultDetails } from '../domain/result.ts';
+import type { ReadFailedCrawls } from './failed-crawls.ts';
 import type { ResultSelection } from './store.ts';
 
 /** A part of a listing that is asked for: from the beginning, or behind the `cursor` of the part before. */
@@ -43,6 +44,8 @@ export interface JobSummary
     | 'firstTriedAt'
     | 'queueDeadline'
     | 'metadata'
+    | 'batch'
+    | 'againOf'
     | 'notBefore'
     | 'priority'
   > {
@@ -118,6 +121,7 @@ export interface ListingStore {
     outcome: CrawlOutcome | undefined,
     part: ListingPart,
   ): Promise<Listing<ResultSummary>>;
+  failedCrawls: ReadFailedCrawls;
   /** Finds a `rid` anywhere; the caller checks whose it is. */
   locate(rid: string): Promise<FoundRid>;
 }

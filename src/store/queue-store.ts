@@ -52,7 +52,14 @@ export interface PushReceipt {
 /** `duplicate`: a job before has the same unique key, and this is its `rid`. */
 export type PushOutcome =
   | { readonly rid: string; readonly duplicate?: true }
-  | { readonly refused: 'crawler_queue_full' | 'account_queue_full' | 'crawler_not_found' };
+  | {
+      readonly refused:
+        | 'crawler_queue_full'
+        | 'account_queue_full'
+        | 'crawler_not_found'
+        | 'batch_closed'
+        | 'too_many_batches';
+    };
 
 /** The right to dispatch one crawler, or a share of it. */
 export interface Lease {

@@ -1,5 +1,4 @@
 import type { Account, TokenOwner, TokenType } from '../domain/account.ts';
-import type { Allowance } from '../domain/allowance.ts';
 import type { Crawler, CrawlerCounters, WebhookSecret } from '../domain/crawler.ts';
 import type { CrawlerSettings } from '../domain/crawler-settings.ts';
 import type { QueuedNotice } from '../domain/notice.ts';
@@ -8,20 +7,25 @@ import type { CrawlRecord, StoredResult } from '../domain/result.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
+import type { BatchStore } from './batch-store.ts';
 import type { DeliveryStore } from './delivery-store.ts';
 import type { HostStore } from './host-store.ts';
 import type { ListingStore } from './listing-store.ts';
 import type { ProcessStore } from './process-store.ts';
 import type { QueueDepths } from './queue-depth.ts';
 import type { QueueStore } from './queue-store.ts';
+import type { RateStore } from './rate-store.ts';
 import type { ScreenshotStore } from './screenshot-store.ts';
 import type { ShareStore } from './share-store.ts';
 
+export type * from './batch-store.ts';
 export type * from './delivery-store.ts';
+export type * from './failed-crawls.ts';
 export type * from './host-store.ts';
 export type * from './listing-store.ts';
 export type * from './process-store.ts';
 export type * from './queue-store.ts';
+export type * from './rate-store.ts';
 export type * from './screenshot-store.ts';
 export type * from './share-store.ts';
 
@@ -36,6 +40,7 @@ export interface Store {
   readonly accounts: AccountStore;
   readonly crawlers: CrawlerStore;
   readonly queue: QueueStore;
+  readonly batches: BatchStore;
   readonly hosts: HostStore;
   readonly traits: StoreTraits;
   /** Divides crawlers among processes. Undefined if a crawler is always crawled by one process. */
@@ -234,9 +239,10 @@ export interface RidsPage {
   readonly cursor?: string;
 }
 
-/** Which results of a token: all, or those of one crawler. */
+/** Which results of a token: all, or those of one crawler, or of one of its batches. */
 export interface ResultSelection extends ResultScope {
   readonly crawlerId?: string;
+  readonly batchId?: string;
 }
 
 /**
@@ -282,6 +288,13 @@ export interface ResultStore {
   get(scope: ResultScope, rid: string): Promise<StoredResult | undefined>;
   /** The newest record of a pushed URL. */
   newestByUrl(scope: ResultScope, pushedUrl: string): Promise<StoredResult | undefined>;
+  /** The newest page of a pushed URL that is stored since then, by its `pageKey`. */
+  newestPage(
+    scope: ResultScope,
+    pushedUrl: string,
+    pageKey: string,
+    since: Date,
+  ): Promise<StoredResult | undefined>;
   /** The records that exist, in the order of `rids`. */
   getMany(scope: ResultScope, rids: readonly string[]): Promise<StoredResult[]>;
   /** The bytes of the pages that exist, by `rid`, without reading them. */
@@ -334,36 +347,6 @@ export interface StatsStore {
   queueDepths(limit: number): Promise<QueueDepths>;
   /** The days of each crawler, oldest first. */
   history(crawlerIds: readonly string[], range: DayRange): Promise<Map<string, HistoryDay[]>>;
-}
-
-export interface RateStore {
-  /**
-   * Takes `count` units from the token's allowance of `perSecond` (a bucket that holds the units
-   * of one second), shared by all processes. Grants fewer if fewer are left; `retryAfterMs` is the
-   * time until the next unit.
-   */
-  take(
-    key: string,
-    count: number,
-    perSecond: number,
-    now: Date,
-  ): Promise<{ readonly granted: number; readonly retryAfterMs: number }>;
-  /**
-   * Takes all of `count` units or none from an allowance that starts full. `left` is what it holds
-   * then. `retryAfterMs` is the time until it holds `count` units, or one more if `count` is 0.
-   * Its refill must not take longer than an hour. The embedded store forgets allowances at a
-   * restart.
-   */
-  takeWhole(
-    key: string,
-    count: number,
-    allowance: Allowance,
-    now: Date,
-  ): Promise<{
-    readonly granted: boolean;
-    readonly left: number;
-    readonly retryAfterMs: number;
-  }>;
 }
 
 /** The outbox of notices to owners of accounts. */

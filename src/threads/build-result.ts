@@ -34,6 +34,10 @@ export type ResultSpec =
       readonly kind: 'record';
       readonly rid: string;
       readonly delivery: DeliveryMode;
+      /** See `Job.againOf`. */
+      readonly againOf?: string | undefined;
+      /** See `Job.batch`. */
+      readonly batch?: string | undefined;
       /** See `Job.metadata`. */
       readonly metadata?: string | undefined;
     };
@@ -196,7 +200,10 @@ function resultDetails({ page, request, spec, screenshotUrl }: ResultInput): Res
     failure: failure?.reason,
     screenshotUrl,
     screenshotFailed,
-    metadata: spec.kind === 'record' ? spec.metadata : undefined,
+    crawledAt: page.crawledAt,
+    ...(spec.kind === 'record'
+      ? { againOf: spec.againOf, batch: spec.batch, metadata: spec.metadata }
+      : {}),
     originalHeaders: hasHeaders ? originalHeaders : undefined,
   });
 }

@@ -129,10 +129,22 @@ async function deliveryMessage(
     ['User-Agent', DELIVERY_BOT],
     ['Content-Type', contentType(delivery, isPlain)],
     ...(isPlain ? [] : [['Content-Encoding', 'gzip'] as const]),
+    ...ofBatch(delivery),
   ];
   const signatures = await signedHeaders(crawler.webhookSecrets, message, body);
   const headers = [...own, ...deliveryHeaders(delivery), ...traceHeader(delivery), ...signatures];
   return { body: bytes, headers };
+}
+
+/** What a result says of its push and its page, and the event that is delivered in place of one. */
+function ofBatch({ details: { batch, event, againOf, crawledAt } }: Delivery): DeliveryHeader[] {
+  const headers = defined({
+    'webhook-event': event,
+    'webhook-batch': batch,
+    'webhook-again-of': againOf,
+    'webhook-crawled-at': crawledAt,
+  });
+  return Object.entries(headers) as DeliveryHeader[];
 }
 
 /** The trace of the delivery, unless the push set a header of that name. */

@@ -11,6 +11,9 @@ const STATUS_SPELLINGS: ReadonlyMap<string, StatusSpelling> = new Map([
   ['original_status', 'Original-Status'],
 ]);
 
+/** Fields whose headers have names that no push can set, see `create-webhook.ts`. */
+const OTHER_HEADERS: ReadonlySet<string> = new Set(['batch', 'again_of', 'crawled_at']);
+
 /** The other fields that every delivery reports; their lengths are bounded. */
 const ALWAYS: ReadonlySet<string> = new Set(['rid', 'url', 'metadata']);
 
@@ -22,7 +25,7 @@ export function deliveryHeaders(delivery: Delivery): HeaderPair[] {
   const always: DeliveryHeader[] = [];
   const withRoom: DeliveryHeader[] = [];
   for (const [name, value] of Object.entries(resultFields(delivery, delivery.details))) {
-    if (value === undefined) continue;
+    if (value === undefined || OTHER_HEADERS.has(name)) continue;
     const header = [name as ResultField, headerValue(String(value))] as const;
     const spelling = STATUS_SPELLINGS.get(name);
     if (spelling !== undefined) always.push(header, [spelling, header[1]]);

@@ -18,6 +18,7 @@ async function pushAll(service: ServiceProcess, name: string, site: string): Pro
     metadata: `{"n":${n}}`,
     delay: n % 50 === 0 ? 1 : 0,
     unique_for: 3_600,
+    batch: 'list',
   }));
   const reply = await service.rest('POST', `/crawler/${NORMAL}/${name}/push_batch`, { items });
   return reply.json.results.map((result: { rid: string }) => result.rid);
@@ -39,6 +40,8 @@ test(`${2 * URLS} URLs survive kill -9 of the service, again and again: each is 
     await service.rest('POST', `/crawler/${NORMAL}`, { name: 'hook', callback_url: receiver.url });
     const stored = await pushAll(service, 'store', site.url);
     const hooked = await pushAll(service, 'hook', site.url);
+    const batch = `/crawler/${NORMAL}/hook/batches/list`;
+    const { id } = (await service.rest('POST', `${batch}/close`)).json;
 
     for (const share of byLength([0.1, 0.6], [0.1, 0.3, 0.5, 0.7])) {
       await eventually(
@@ -68,10 +71,19 @@ test(`${2 * URLS} URLs survive kill -9 of the service, again and again: each is 
       },
       { timeoutMs: 60_000 },
     );
-    expect(new Set(receiver.deliveries.map((post) => post.rid))).toEqual(new Set(hooked));
+    await eventually(() => expect(receiver.byRid(id).length).toBeGreaterThan(0));
+    expect(new Set(receiver.deliveries.map((post) => post.rid))).toEqual(new Set([...hooked, id]));
+    const counts = { accepted: URLS, completed: URLS, failed: 0, removed: 0 };
+    expect((await service.rest('GET', batch)).json).toMatchObject({
+      state: 'completed',
+      ...counts,
+    });
+    const open = await service.rest('GET', `/crawler/${NORMAL}/store/batches/list`);
+    expect(open.json).toMatchObject({ state: 'open', ...counts });
     const rids = await service.rest('GET', `/storage/rids?token=${NORMAL}&limit=10000`);
     expect(new Set(rids.json)).toEqual(new Set(stored));
     for (const { rid, headers } of receiver.deliveries) {
+      if (rid === id) continue;
       expect(headers['metadata']).toBe(`{"n":${hooked.indexOf(rid)}}`);
     }
     expect(await service.terminate()).toBe(0);

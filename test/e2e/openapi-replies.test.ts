@@ -21,7 +21,9 @@ let check: OpenApiCheck;
 const rids = { delivered: '', stored: '', queued: '', async: '' };
 
 beforeAll(async () => {
-  site = await startSite();
+  site = await startSite({
+    routes: { '/sitemap.txt': (_, response) => response.end(`${site.url}/page/1`) },
+  });
   receiver = await startReceiver();
   app = await startApp();
   check = createOpenApiCheck((await app.rest('GET', '/openapi.json')).json);
@@ -68,11 +70,12 @@ async function call(operationId: string, sent: Sent): Promise<RestReply> {
   if (!isAdmin && !found.path.includes('{token}')) query.set('token', token);
   const headers = isAdmin ? { authorization: `Bearer ${token}` } : {};
   const target = `${path}?${query.toString()}`;
-  const reply =
-    'application/x-ndjson' in (found.operation.responses['200']?.content ?? {})
-      ? firstLine(target)
-      : undefined;
-  return reply ?? app.rest(found.verb, target, sent.body, headers);
+  const isStream = 'application/x-ndjson' in (found.operation.responses['200']?.content ?? {});
+  if (isStream && found.verb === 'GET') return firstLine(target);
+  const reply = await app.rest(found.verb, target, sent.body, headers);
+  if (!isStream || reply.status !== 200) return reply;
+  const [text = ''] = reply.text.split('\n');
+  return { ...reply, text, json: JSON.parse(text) };
 }
 
 /** The first message of a stream; an error has one line, too. */
@@ -119,10 +122,21 @@ const calls: readonly (readonly [string, () => Sent])[] = [
     'PushBatch',
     () => ({
       path: { crawler: 'paused' },
-      body: { items: [{ url: url('/page/5') }, { url: 'nonsense' }], request_id: 'one' },
+      body: {
+        items: [{ url: url('/page/5'), batch: 'list' }, { url: 'nonsense' }],
+        request_id: 'one',
+      },
     }),
   ],
   ['ListJobs', () => name('paused')],
+  ['ListBatches', () => name('paused')],
+  ['GetBatch', () => ({ path: { name: 'paused', batch: 'list' } })],
+  ['GetBatchResults', () => ({ path: { crawler: 'paused', batch: 'list' } })],
+  ['WatchBatch', () => ({ path: { name: 'paused', batch: 'list' } })],
+  ['CloseBatch', () => ({ path: { name: 'paused', batch: 'list' } })],
+  ['ReadSitemap', () => ({ query: { url: url('/sitemap.txt') } })],
+  ['PushAgain', () => ({ path: { crawler: 'kept' }, body: { reason: 'timeout' } })],
+  ['CancelBatch', () => ({ path: { name: 'paused', batch: 'list' } })],
   ['ListHosts', () => name('paused')],
   ['ListHosts', () => name('kept')],
   ['PauseHost', () => ({ ...name('paused'), query: { host: 'a.example' } })],

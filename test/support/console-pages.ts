@@ -17,7 +17,7 @@ export interface PageLook {
 const PAGES: readonly (readonly [path: string, token: string])[] = [
   ['/crawlers', NORMAL],
   ['/crawlers/+new', NORMAL],
-  ...['overview', 'jobs', 'hosts', 'results', 'failures', 'push', 'settings'].map(
+  ...['overview', 'jobs', 'hosts', 'batches', 'results', 'failures', 'push', 'settings'].map(
     (tab) => [`/crawlers/news/${tab}`, NORMAL] as const,
   ),
   ['/crawlers/shop/deliveries', NORMAL],

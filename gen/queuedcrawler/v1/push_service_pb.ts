@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file queuedcrawler/v1/push_service.proto.
  */
 export const file_queuedcrawler_v1_push_service: GenFile = /*@__PURE__*/
-  fileDesc("CiNxdWV1ZWRjcmF3bGVyL3YxL3B1c2hfc2VydmljZS5wcm90bxIQcXVldWVkY3Jhd2xlci52MSKJBQoLUHVzaFJlcXVlc3QSDQoFdG9rZW4YASABKAkSDwoHY3Jhd2xlchgCIAEoCRILCgN1cmwYAyABKAkSFQoIY2FsbGJhY2sYBCABKAhIAIgBARIdChBjYWxsYmFja19oZWFkZXJzGAUgASgJSAGIAQESGgoNcXVldWVfdGltZW91dBgGIAEoBUgCiAEBEhMKBm1ldGhvZBgHIAEoCUgDiAEBEhEKBGJvZHkYCCABKAxIBIgBARIeChFwb3N0X2NvbnRlbnRfdHlwZRgJIAEoCUgFiAEBEjsKCnBhcmFtZXRlcnMYCiABKAsyIS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUGFyYW1ldGVyc0IEiLUYARIVCghtZXRhZGF0YRgLIAEoCUgGiAEBEjMKCm5vdF9iZWZvcmUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAeIAQESEgoFZGVsYXkYDSABKAVICIgBARIVCghwcmlvcml0eRgOIAEoBUgJiAEBEhMKBnVuaXF1ZRgPIAEoCEgKiAEBEhcKCnVuaXF1ZV9rZXkYECABKAlIC4gBARIXCgp1bmlxdWVfZm9yGBEgASgFSAyIAQFCCwoJX2NhbGxiYWNrQhMKEV9jYWxsYmFja19oZWFkZXJzQhAKDl9xdWV1ZV90aW1lb3V0QgkKB19tZXRob2RCBwoFX2JvZHlCFAoSX3Bvc3RfY29udGVudF90eXBlQgsKCV9tZXRhZGF0YUINCgtfbm90X2JlZm9yZUIICgZfZGVsYXlCCwoJX3ByaW9yaXR5QgkKB191bmlxdWVCDQoLX3VuaXF1ZV9rZXlCDQoLX3VuaXF1ZV9mb3IiSgoMUHVzaFJlc3BvbnNlEgsKA3JpZBgBIAEoCRIRCglkdXBsaWNhdGUYAyABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAIgAygJIrwECghQdXNoSXRlbRILCgN1cmwYASABKAkSHQoQY2FsbGJhY2tfaGVhZGVycxgCIAEoCUgAiAEBEhoKDXF1ZXVlX3RpbWVvdXQYAyABKAVIAYgBARITCgZtZXRob2QYBCABKAlIAogBARIRCgRib2R5GAUgASgMSAOIAQESHgoRcG9zdF9jb250ZW50X3R5cGUYBiABKAlIBIgBARI1CgpwYXJhbWV0ZXJzGAcgASgLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bFBhcmFtZXRlcnMSFQoIbWV0YWRhdGEYCCABKAlIBYgBARIzCgpub3RfYmVmb3JlGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgGiAEBEhIKBWRlbGF5GAogASgFSAeIAQESFQoIcHJpb3JpdHkYCyABKAVICIgBARITCgZ1bmlxdWUYDCABKAhICYgBARIXCgp1bmlxdWVfa2V5GA0gASgJSAqIAQESFwoKdW5pcXVlX2ZvchgOIAEoBUgLiAEBQhMKEV9jYWxsYmFja19oZWFkZXJzQhAKDl9xdWV1ZV90aW1lb3V0QgkKB19tZXRob2RCBwoFX2JvZHlCFAoSX3Bvc3RfY29udGVudF90eXBlQgsKCV9tZXRhZGF0YUINCgtfbm90X2JlZm9yZUIICgZfZGVsYXlCCwoJX3ByaW9yaXR5QgkKB191bmlxdWVCDQoLX3VuaXF1ZV9rZXlCDQoLX3VuaXF1ZV9mb3IigwEKClB1c2hSZXN1bHQSCwoDcmlkGAEgASgJEhEKCWR1cGxpY2F0ZRgEIAEoCBIvCgVlcnJvchgCIAEoCzIbLnF1ZXVlZGNyYXdsZXIudjEuUHVzaEVycm9ySACIAQESGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAMgAygJQggKBl9lcnJvciJRCglQdXNoRXJyb3ISDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBWZpZWxkGAMgASgJEhYKDnJldHJ5X2FmdGVyX21zGAQgASgFInEKEFB1c2hCYXRjaFJlcXVlc3QSDQoFdG9rZW4YASABKAkSDwoHY3Jhd2xlchgCIAEoCRIpCgVpdGVtcxgDIAMoCzIaLnF1ZXVlZGNyYXdsZXIudjEuUHVzaEl0ZW0SEgoKcmVxdWVzdF9pZBgEIAEoCSJCChFQdXNoQmF0Y2hSZXNwb25zZRItCgdyZXN1bHRzGAEgAygLMhwucXVldWVkY3Jhd2xlci52MS5QdXNoUmVzdWx0InAKEVB1c2hTdHJlYW1SZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2NyYXdsZXIYAiABKAkSKQoFaXRlbXMYAyADKAsyGi5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hJdGVtEhAKCHNlcXVlbmNlGAQgASgDIlUKElB1c2hTdHJlYW1SZXNwb25zZRItCgdyZXN1bHRzGAEgAygLMhwucXVldWVkY3Jhd2xlci52MS5QdXNoUmVzdWx0EhAKCHNlcXVlbmNlGAIgASgDIpUCCgxDcmF3bFJlcXVlc3QSDQoFdG9rZW4YASABKAkSCwoDdXJsGAIgASgJEhMKBm1ldGhvZBgDIAEoCUgAiAEBEhEKBGJvZHkYBCABKAxIAYgBARIeChFwb3N0X2NvbnRlbnRfdHlwZRgFIAEoCUgCiAEBEhIKBXN0b3JlGAYgASgISAOIAQESEgoFYXN5bmMYByABKAhIBIgBARI7CgpwYXJhbWV0ZXJzGAggASgLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bFBhcmFtZXRlcnNCBIi1GAFCCQoHX21ldGhvZEIHCgVfYm9keUIUChJfcG9zdF9jb250ZW50X3R5cGVCCAoGX3N0b3JlQggKBl9hc3luYyKDBAoNQ3Jhd2xSZXNwb25zZRIRCgljYl9zdGF0dXMYASABKAUSEQoJcGNfc3RhdHVzGAIgASgFEhcKD29yaWdpbmFsX3N0YXR1cxgDIAEoBRILCgN1cmwYBCABKAkSDAoEYm9keRgFIAEoDBIUCgxjb250ZW50X3R5cGUYBiABKAkSEAoDcmlkGAcgASgJSACIAQESGAoLc3RvcmFnZV91cmwYCCABKAlIAYgBARIbCg5zY3JlZW5zaG90X3VybBgJIAEoCUgCiAEBEk4KEG9yaWdpbmFsX2hlYWRlcnMYCiADKAsyNC5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUmVzcG9uc2UuT3JpZ2luYWxIZWFkZXJzRW50cnkSFAoHZmFpbHVyZRgLIAEoCUgDiAEBEhIKCnB1c2hlZF91cmwYDCABKAkSHgoRc2NyZWVuc2hvdF9mYWlsZWQYDSABKAlIBIgBARIaChJpZ25vcmVkX3BhcmFtZXRlcnMYDiADKAkaNgoUT3JpZ2luYWxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIGCgRfcmlkQg4KDF9zdG9yYWdlX3VybEIRCg9fc2NyZWVuc2hvdF91cmxCCgoIX2ZhaWx1cmVCFAoSX3NjcmVlbnNob3RfZmFpbGVkMt0DCgtQdXNoU2VydmljZRJxCgRQdXNoEh0ucXVldWVkY3Jhd2xlci52MS5QdXNoUmVxdWVzdBoeLnF1ZXVlZGNyYXdsZXIudjEuUHVzaFJlc3BvbnNlIiqKtRgHCICAgAEYAYLT5JMCGVoJOgRib2R5IgEvWgk6BGJvZHkaAS8SAS8SlQEKCVB1c2hCYXRjaBIiLnF1ZXVlZGNyYXdsZXIudjEuUHVzaEJhdGNoUmVxdWVzdBojLnF1ZXVlZGNyYXdsZXIudjEuUHVzaEJhdGNoUmVzcG9uc2UiP4q1GAsIgICABRCgjQYYAYLT5JMCKjoBKiIlL2NyYXdsZXIve3Rva2VufS97Y3Jhd2xlcn0vcHVzaF9iYXRjaBJsCgpQdXNoU3RyZWFtEiMucXVldWVkY3Jhd2xlci52MS5QdXNoU3RyZWFtUmVxdWVzdBokLnF1ZXVlZGNyYXdsZXIudjEuUHVzaFN0cmVhbVJlc3BvbnNlIg+KtRgLCICAgAUQoI0GGAEoATABElUKBUNyYXdsEh4ucXVldWVkY3Jhd2xlci52MS5DcmF3bFJlcXVlc3QaHy5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUmVzcG9uc2UiC4q1GAcIgICAARgBQnAKEHF1ZXVlZGNyYXdsZXIudjFQAVogcXVldWVkY3Jhd2xlci92MTtxdWV1ZWRjcmF3bGVydjGqAhBRdWV1ZWRDcmF3bGVyLlYxygIQUXVldWVkQ3Jhd2xlclxWMeoCEVF1ZXVlZENyYXdsZXI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_crawl_parameters, file_queuedcrawler_v1_options]);
+  fileDesc("CiNxdWV1ZWRjcmF3bGVyL3YxL3B1c2hfc2VydmljZS5wcm90bxIQcXVldWVkY3Jhd2xlci52MSKnBQoLUHVzaFJlcXVlc3QSDQoFdG9rZW4YASABKAkSDwoHY3Jhd2xlchgCIAEoCRILCgN1cmwYAyABKAkSFQoIY2FsbGJhY2sYBCABKAhIAIgBARIdChBjYWxsYmFja19oZWFkZXJzGAUgASgJSAGIAQESGgoNcXVldWVfdGltZW91dBgGIAEoBUgCiAEBEhMKBm1ldGhvZBgHIAEoCUgDiAEBEhEKBGJvZHkYCCABKAxIBIgBARIeChFwb3N0X2NvbnRlbnRfdHlwZRgJIAEoCUgFiAEBEjsKCnBhcmFtZXRlcnMYCiABKAsyIS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUGFyYW1ldGVyc0IEiLUYARIVCghtZXRhZGF0YRgLIAEoCUgGiAEBEjMKCm5vdF9iZWZvcmUYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAeIAQESEgoFZGVsYXkYDSABKAVICIgBARIVCghwcmlvcml0eRgOIAEoBUgJiAEBEhMKBnVuaXF1ZRgPIAEoCEgKiAEBEhcKCnVuaXF1ZV9rZXkYECABKAlIC4gBARIXCgp1bmlxdWVfZm9yGBEgASgFSAyIAQESEgoFYmF0Y2gYEiABKAlIDYgBAUILCglfY2FsbGJhY2tCEwoRX2NhbGxiYWNrX2hlYWRlcnNCEAoOX3F1ZXVlX3RpbWVvdXRCCQoHX21ldGhvZEIHCgVfYm9keUIUChJfcG9zdF9jb250ZW50X3R5cGVCCwoJX21ldGFkYXRhQg0KC19ub3RfYmVmb3JlQggKBl9kZWxheUILCglfcHJpb3JpdHlCCQoHX3VuaXF1ZUINCgtfdW5pcXVlX2tleUINCgtfdW5pcXVlX2ZvckIICgZfYmF0Y2giSgoMUHVzaFJlc3BvbnNlEgsKA3JpZBgBIAEoCRIRCglkdXBsaWNhdGUYAyABKAgSGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAIgAygJItoECghQdXNoSXRlbRILCgN1cmwYASABKAkSHQoQY2FsbGJhY2tfaGVhZGVycxgCIAEoCUgAiAEBEhoKDXF1ZXVlX3RpbWVvdXQYAyABKAVIAYgBARITCgZtZXRob2QYBCABKAlIAogBARIRCgRib2R5GAUgASgMSAOIAQESHgoRcG9zdF9jb250ZW50X3R5cGUYBiABKAlIBIgBARI1CgpwYXJhbWV0ZXJzGAcgASgLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bFBhcmFtZXRlcnMSFQoIbWV0YWRhdGEYCCABKAlIBYgBARIzCgpub3RfYmVmb3JlGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgGiAEBEhIKBWRlbGF5GAogASgFSAeIAQESFQoIcHJpb3JpdHkYCyABKAVICIgBARITCgZ1bmlxdWUYDCABKAhICYgBARIXCgp1bmlxdWVfa2V5GA0gASgJSAqIAQESFwoKdW5pcXVlX2ZvchgOIAEoBUgLiAEBEhIKBWJhdGNoGA8gASgJSAyIAQFCEwoRX2NhbGxiYWNrX2hlYWRlcnNCEAoOX3F1ZXVlX3RpbWVvdXRCCQoHX21ldGhvZEIHCgVfYm9keUIUChJfcG9zdF9jb250ZW50X3R5cGVCCwoJX21ldGFkYXRhQg0KC19ub3RfYmVmb3JlQggKBl9kZWxheUILCglfcHJpb3JpdHlCCQoHX3VuaXF1ZUINCgtfdW5pcXVlX2tleUINCgtfdW5pcXVlX2ZvckIICgZfYmF0Y2gigwEKClB1c2hSZXN1bHQSCwoDcmlkGAEgASgJEhEKCWR1cGxpY2F0ZRgEIAEoCBIvCgVlcnJvchgCIAEoCzIbLnF1ZXVlZGNyYXdsZXIudjEuUHVzaEVycm9ySACIAQESGgoSaWdub3JlZF9wYXJhbWV0ZXJzGAMgAygJQggKBl9lcnJvciJRCglQdXNoRXJyb3ISDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBWZpZWxkGAMgASgJEhYKDnJldHJ5X2FmdGVyX21zGAQgASgFInEKEFB1c2hCYXRjaFJlcXVlc3QSDQoFdG9rZW4YASABKAkSDwoHY3Jhd2xlchgCIAEoCRIpCgVpdGVtcxgDIAMoCzIaLnF1ZXVlZGNyYXdsZXIudjEuUHVzaEl0ZW0SEgoKcmVxdWVzdF9pZBgEIAEoCSJCChFQdXNoQmF0Y2hSZXNwb25zZRItCgdyZXN1bHRzGAEgAygLMhwucXVldWVkY3Jhd2xlci52MS5QdXNoUmVzdWx0InAKEVB1c2hTdHJlYW1SZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2NyYXdsZXIYAiABKAkSKQoFaXRlbXMYAyADKAsyGi5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hJdGVtEhAKCHNlcXVlbmNlGAQgASgDIlUKElB1c2hTdHJlYW1SZXNwb25zZRItCgdyZXN1bHRzGAEgAygLMhwucXVldWVkY3Jhd2xlci52MS5QdXNoUmVzdWx0EhAKCHNlcXVlbmNlGAIgASgDIosCChBQdXNoQWdhaW5SZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2NyYXdsZXIYAiABKAkSDQoFYmF0Y2gYAyABKAkSDgoGcmVhc29uGAQgASgJEhwKD29yaWdpbmFsX3N0YXR1cxgFIAEoBUgAiAEBEigKBGZyb20YBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAnRvGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRyaWRzGAggAygJEhIKCmludG9fYmF0Y2gYCSABKAkSEgoKcGFnZV90b2tlbhgKIAEoCUISChBfb3JpZ2luYWxfc3RhdHVzIlwKEVB1c2hBZ2FpblJlc3BvbnNlEi4KB3Jlc3VsdHMYASADKAsyHS5xdWV1ZWRjcmF3bGVyLnYxLkFnYWluUmVzdWx0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJ6CgtBZ2FpblJlc3VsdBIQCghhZ2Fpbl9vZhgBIAEoCRILCgNyaWQYAiABKAkSEQoJZHVwbGljYXRlGAMgASgIEi8KBWVycm9yGAQgASgLMhsucXVldWVkY3Jhd2xlci52MS5QdXNoRXJyb3JIAIgBAUIICgZfZXJyb3IiWwoSUmVhZFNpdGVtYXBSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgsKA3VybBgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiggEKE1JlYWRTaXRlbWFwUmVzcG9uc2USKgoEdXJscxgBIAMoCzIcLnF1ZXVlZGNyYXdsZXIudjEuU2l0ZW1hcFVybBI0CgZmYWlsZWQYAiABKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLkZhaWxlZFNpdGVtYXBIAIgBAUIJCgdfZmFpbGVkIlcKClNpdGVtYXBVcmwSCwoDdXJsGAEgASgJEjAKB2xhc3Rtb2QYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSACIAQFCCgoIX2xhc3Rtb2QiLAoNRmFpbGVkU2l0ZW1hcBILCgN1cmwYASABKAkSDgoGcmVhc29uGAIgASgJIpUCCgxDcmF3bFJlcXVlc3QSDQoFdG9rZW4YASABKAkSCwoDdXJsGAIgASgJEhMKBm1ldGhvZBgDIAEoCUgAiAEBEhEKBGJvZHkYBCABKAxIAYgBARIeChFwb3N0X2NvbnRlbnRfdHlwZRgFIAEoCUgCiAEBEhIKBXN0b3JlGAYgASgISAOIAQESEgoFYXN5bmMYByABKAhIBIgBARI7CgpwYXJhbWV0ZXJzGAggASgLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bFBhcmFtZXRlcnNCBIi1GAFCCQoHX21ldGhvZEIHCgVfYm9keUIUChJfcG9zdF9jb250ZW50X3R5cGVCCAoGX3N0b3JlQggKBl9hc3luYyKrBAoNQ3Jhd2xSZXNwb25zZRIRCgljYl9zdGF0dXMYASABKAUSEQoJcGNfc3RhdHVzGAIgASgFEhcKD29yaWdpbmFsX3N0YXR1cxgDIAEoBRILCgN1cmwYBCABKAkSDAoEYm9keRgFIAEoDBIUCgxjb250ZW50X3R5cGUYBiABKAkSEAoDcmlkGAcgASgJSACIAQESGAoLc3RvcmFnZV91cmwYCCABKAlIAYgBARIbCg5zY3JlZW5zaG90X3VybBgJIAEoCUgCiAEBEk4KEG9yaWdpbmFsX2hlYWRlcnMYCiADKAsyNC5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUmVzcG9uc2UuT3JpZ2luYWxIZWFkZXJzRW50cnkSFAoHZmFpbHVyZRgLIAEoCUgDiAEBEhIKCnB1c2hlZF91cmwYDCABKAkSHgoRc2NyZWVuc2hvdF9mYWlsZWQYDSABKAlIBIgBARIaChJpZ25vcmVkX3BhcmFtZXRlcnMYDiADKAkSFwoKY3Jhd2xlZF9hdBgPIAEoCUgFiAEBGjYKFE9yaWdpbmFsSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCBgoEX3JpZEIOCgxfc3RvcmFnZV91cmxCEQoPX3NjcmVlbnNob3RfdXJsQgoKCF9mYWlsdXJlQhQKEl9zY3JlZW5zaG90X2ZhaWxlZEINCgtfY3Jhd2xlZF9hdDLbBQoLUHVzaFNlcnZpY2UScQoEUHVzaBIdLnF1ZXVlZGNyYXdsZXIudjEuUHVzaFJlcXVlc3QaHi5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hSZXNwb25zZSIqirUYBwiAgIABGAGC0+STAhlaCToEYm9keSIBL1oJOgRib2R5GgEvEgEvEpUBCglQdXNoQmF0Y2gSIi5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hCYXRjaFJlcXVlc3QaIy5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hCYXRjaFJlc3BvbnNlIj+KtRgLCICAgAUQoI0GGAGC0+STAio6ASoiJS9jcmF3bGVyL3t0b2tlbn0ve2NyYXdsZXJ9L3B1c2hfYmF0Y2gSbAoKUHVzaFN0cmVhbRIjLnF1ZXVlZGNyYXdsZXIudjEuUHVzaFN0cmVhbVJlcXVlc3QaJC5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hTdHJlYW1SZXNwb25zZSIPirUYCwiAgIAFEKCNBhgBKAEwARKIAQoJUHVzaEFnYWluEiIucXVldWVkY3Jhd2xlci52MS5QdXNoQWdhaW5SZXF1ZXN0GiMucXVldWVkY3Jhd2xlci52MS5QdXNoQWdhaW5SZXNwb25zZSIwgtPkkwIqOgEqIiUvY3Jhd2xlci97dG9rZW59L3tjcmF3bGVyfS9wdXNoX2FnYWluMAEScQoLUmVhZFNpdGVtYXASJC5xdWV1ZWRjcmF3bGVyLnYxLlJlYWRTaXRlbWFwUmVxdWVzdBolLnF1ZXVlZGNyYXdsZXIudjEuUmVhZFNpdGVtYXBSZXNwb25zZSITkAIBgtPkkwIKEggvc2l0ZW1hcDABElUKBUNyYXdsEh4ucXVldWVkY3Jhd2xlci52MS5DcmF3bFJlcXVlc3QaHy5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsUmVzcG9uc2UiC4q1GAcIgICAARgBQnAKEHF1ZXVlZGNyYXdsZXIudjFQAVogcXVldWVkY3Jhd2xlci92MTtxdWV1ZWRjcmF3bGVydjGqAhBRdWV1ZWRDcmF3bGVyLlYxygIQUXVldWVkQ3Jhd2xlclxWMeoCEVF1ZXVlZENyYXdsZXI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_crawl_parameters, file_queuedcrawler_v1_options]);
 
 /**
  * @generated from message queuedcrawler.v1.PushRequest
@@ -148,6 +148,14 @@ export type PushRequest = Message<"queuedcrawler.v1.PushRequest"> & {
    * @generated from field: optional int32 unique_for = 17;
    */
   uniqueFor?: number | undefined;
+
+  /**
+   * The batch that the URL belongs to, made by the first push that names it: 1 to 64 of `A-Z a-z 0-9 _ . -`, beginning with a letter or digit.
+   * See BatchService.
+   *
+   * @generated from field: optional string batch = 18;
+   */
+  batch?: string | undefined;
 };
 
 /**
@@ -294,6 +302,13 @@ export type PushItem = Message<"queuedcrawler.v1.PushItem"> & {
    * @generated from field: optional int32 unique_for = 14;
    */
   uniqueFor?: number | undefined;
+
+  /**
+   * The batch that the URL belongs to.
+   *
+   * @generated from field: optional string batch = 15;
+   */
+  batch?: string | undefined;
 };
 
 /**
@@ -515,6 +530,273 @@ export const PushStreamResponseSchema: GenMessage<PushStreamResponse> = /*@__PUR
   messageDesc(file_queuedcrawler_v1_push_service, 8);
 
 /**
+ * Which failed crawls are pushed again; all conditions together, at least one.
+ *
+ * @generated from message queuedcrawler.v1.PushAgainRequest
+ */
+export type PushAgainRequest = Message<"queuedcrawler.v1.PushAgainRequest"> & {
+  /**
+   * See the service.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * Name of the crawler.
+   *
+   * @generated from field: string crawler = 2;
+   */
+  crawler: string;
+
+  /**
+   * Only those of this batch.
+   *
+   * @generated from field: string batch = 3;
+   */
+  batch: string;
+
+  /**
+   * Only those that failed for this reason, such as `timeout`.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * Only those with this status of the target; 0 for those without one.
+   *
+   * @generated from field: optional int32 original_status = 5;
+   */
+  originalStatus?: number | undefined;
+
+  /**
+   * Only those that ended at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp from = 6;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * Only those that ended before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp to = 7;
+   */
+  to?: Timestamp | undefined;
+
+  /**
+   * Only these; up to 1,000.
+   *
+   * @generated from field: repeated string rids = 8;
+   */
+  rids: string[];
+
+  /**
+   * The batch of the new pushes; none when empty.
+   *
+   * @generated from field: string into_batch = 9;
+   */
+  intoBatch: string;
+
+  /**
+   * The `next_page_token` of the last message of a stream that broke.
+   *
+   * @generated from field: string page_token = 10;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.PushAgainRequest.
+ * Use `create(PushAgainRequestSchema)` to create a new message.
+ */
+export const PushAgainRequestSchema: GenMessage<PushAgainRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_push_service, 9);
+
+/**
+ * @generated from message queuedcrawler.v1.PushAgainResponse
+ */
+export type PushAgainResponse = Message<"queuedcrawler.v1.PushAgainResponse"> & {
+  /**
+   * One for each failed crawl.
+   *
+   * @generated from field: repeated queuedcrawler.v1.AgainResult results = 1;
+   */
+  results: AgainResult[];
+
+  /**
+   * Where to continue; empty on the last message.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.PushAgainResponse.
+ * Use `create(PushAgainResponseSchema)` to create a new message.
+ */
+export const PushAgainResponseSchema: GenMessage<PushAgainResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_push_service, 10);
+
+/**
+ * What became of one failed crawl.
+ *
+ * @generated from message queuedcrawler.v1.AgainResult
+ */
+export type AgainResult = Message<"queuedcrawler.v1.AgainResult"> & {
+  /**
+   * The failed crawl.
+   *
+   * @generated from field: string again_of = 1;
+   */
+  againOf: string;
+
+  /**
+   * Identifies the new job; empty when the push was refused.
+   *
+   * @generated from field: string rid = 2;
+   */
+  rid: string;
+
+  /**
+   * Whether it had been pushed again before, as this `rid`.
+   *
+   * @generated from field: bool duplicate = 3;
+   */
+  duplicate: boolean;
+
+  /**
+   * Why it was refused; absent when it was queued.
+   *
+   * @generated from field: optional queuedcrawler.v1.PushError error = 4;
+   */
+  error?: PushError | undefined;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.AgainResult.
+ * Use `create(AgainResultSchema)` to create a new message.
+ */
+export const AgainResultSchema: GenMessage<AgainResult> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_push_service, 11);
+
+/**
+ * @generated from message queuedcrawler.v1.ReadSitemapRequest
+ */
+export type ReadSitemapRequest = Message<"queuedcrawler.v1.ReadSitemapRequest"> & {
+  /**
+   * See the service.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * http or https URL of the sitemap.
+   *
+   * @generated from field: string url = 2;
+   */
+  url: string;
+
+  /**
+   * Leaves out what says that it has not changed since this time.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 3;
+   */
+  since?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.ReadSitemapRequest.
+ * Use `create(ReadSitemapRequestSchema)` to create a new message.
+ */
+export const ReadSitemapRequestSchema: GenMessage<ReadSitemapRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_push_service, 12);
+
+/**
+ * @generated from message queuedcrawler.v1.ReadSitemapResponse
+ */
+export type ReadSitemapResponse = Message<"queuedcrawler.v1.ReadSitemapResponse"> & {
+  /**
+   * URLs, as the sitemap has them.
+   *
+   * @generated from field: repeated queuedcrawler.v1.SitemapUrl urls = 1;
+   */
+  urls: SitemapUrl[];
+
+  /**
+   * A sitemap of an index that could not be read.
+   *
+   * @generated from field: optional queuedcrawler.v1.FailedSitemap failed = 2;
+   */
+  failed?: FailedSitemap | undefined;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.ReadSitemapResponse.
+ * Use `create(ReadSitemapResponseSchema)` to create a new message.
+ */
+export const ReadSitemapResponseSchema: GenMessage<ReadSitemapResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_push_service, 13);
+
+/**
+ * A URL of a sitemap.
+ *
+ * @generated from message queuedcrawler.v1.SitemapUrl
+ */
+export type SitemapUrl = Message<"queuedcrawler.v1.SitemapUrl"> & {
+  /**
+   * Its address.
+   *
+   * @generated from field: string url = 1;
+   */
+  url: string;
+
+  /**
+   * When it was last changed, if the sitemap says so.
+   *
+   * @generated from field: optional google.protobuf.Timestamp lastmod = 2;
+   */
+  lastmod?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.SitemapUrl.
+ * Use `create(SitemapUrlSchema)` to create a new message.
+ */
+export const SitemapUrlSchema: GenMessage<SitemapUrl> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_push_service, 14);
+
+/**
+ * A sitemap that could not be read.
+ *
+ * @generated from message queuedcrawler.v1.FailedSitemap
+ */
+export type FailedSitemap = Message<"queuedcrawler.v1.FailedSitemap"> & {
+  /**
+   * Its address.
+   *
+   * @generated from field: string url = 1;
+   */
+  url: string;
+
+  /**
+   * Why: the reason of a failed crawl, `status_404` or the like, or `not_a_sitemap`.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.FailedSitemap.
+ * Use `create(FailedSitemapSchema)` to create a new message.
+ */
+export const FailedSitemapSchema: GenMessage<FailedSitemap> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_push_service, 15);
+
+/**
  * @generated from message queuedcrawler.v1.CrawlRequest
  */
 export type CrawlRequest = Message<"queuedcrawler.v1.CrawlRequest"> & {
@@ -580,7 +862,7 @@ export type CrawlRequest = Message<"queuedcrawler.v1.CrawlRequest"> & {
  * Use `create(CrawlRequestSchema)` to create a new message.
  */
 export const CrawlRequestSchema: GenMessage<CrawlRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_push_service, 9);
+  messageDesc(file_queuedcrawler_v1_push_service, 16);
 
 /**
  * @generated from message queuedcrawler.v1.CrawlResponse
@@ -684,6 +966,13 @@ export type CrawlResponse = Message<"queuedcrawler.v1.CrawlResponse"> & {
    * @generated from field: repeated string ignored_parameters = 14;
    */
   ignoredParameters: string[];
+
+  /**
+   * When the page was crawled, if it came from storage by `max_age`; ISO 8601.
+   *
+   * @generated from field: optional string crawled_at = 15;
+   */
+  crawledAt?: string | undefined;
 };
 
 /**
@@ -691,7 +980,7 @@ export type CrawlResponse = Message<"queuedcrawler.v1.CrawlResponse"> & {
  * Use `create(CrawlResponseSchema)` to create a new message.
  */
 export const CrawlResponseSchema: GenMessage<CrawlResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_push_service, 10);
+  messageDesc(file_queuedcrawler_v1_push_service, 17);
 
 /**
  * Putting URLs into a crawler's queue, and crawling without one. See CrawlerService on `token`.
@@ -734,6 +1023,31 @@ export const PushService: GenService<{
     methodKind: "bidi_streaming";
     input: typeof PushStreamRequestSchema;
     output: typeof PushStreamResponseSchema;
+  },
+  /**
+   * Pushes failed crawls of a crawler again, oldest first, each as it was pushed: URL, method, body, parameters, callback headers, priority,
+   * queue timeout and metadata. The new `rid`s name the old ones. One that was pushed again within 30 days before is answered with the `rid`
+   * of that push. What is needed for this is kept with a failed result as long as that is. The stream waits while pushes are refused for rate or
+   * room, for a minute at most. Over REST each message is a line of JSON.
+   *
+   * @generated from rpc queuedcrawler.v1.PushService.PushAgain
+   */
+  pushAgain: {
+    methodKind: "server_streaming";
+    input: typeof PushAgainRequestSchema;
+    output: typeof PushAgainResponseSchema;
+  },
+  /**
+   * The URLs of a sitemap, up to 1,000 in a message. Of an index those of its sitemaps, up to three levels. Each may be plain, gzip, or a text with a
+   * URL a line. The service requests them as inline crawls of the Normal token. FAILED_PRECONDITION when the sitemap itself cannot be read. Two
+   * streams of an account in each process. Over REST each message is a line of JSON.
+   *
+   * @generated from rpc queuedcrawler.v1.PushService.ReadSitemap
+   */
+  readSitemap: {
+    methodKind: "server_streaming";
+    input: typeof ReadSitemapRequestSchema;
+    output: typeof ReadSitemapResponseSchema;
   },
   /**
    * Crawls one URL and answers with the result in the same call; no queue. At most 90 s, in a browser from when

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file queuedcrawler/v1/storage_service.proto.
  */
 export const file_queuedcrawler_v1_storage_service: GenFile = /*@__PURE__*/
-  fileDesc("CiZxdWV1ZWRjcmF3bGVyL3YxL3N0b3JhZ2Vfc2VydmljZS5wcm90bxIQcXVldWVkY3Jhd2xlci52MSKBBAoMU3RvcmVkUmVzdWx0EgsKA3JpZBgBIAEoCRILCgN1cmwYAiABKAkSEQoJY2Jfc3RhdHVzGAMgASgFEhEKCXBjX3N0YXR1cxgEIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYBSABKAUSLQoJc3RvcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRib2R5GAcgASgMEhQKDGNvbnRlbnRfdHlwZRgIIAEoCRIbCg5zY3JlZW5zaG90X3VybBgJIAEoCUgAiAEBEk0KEG9yaWdpbmFsX2hlYWRlcnMYCiADKAsyMy5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdC5PcmlnaW5hbEhlYWRlcnNFbnRyeRIUCgdmYWlsdXJlGAsgASgJSAGIAQESEgoKcHVzaGVkX3VybBgMIAEoCRIeChFzY3JlZW5zaG90X2ZhaWxlZBgNIAEoCUgCiAEBEhUKCG1ldGFkYXRhGA4gASgJSAOIAQEaNgoUT3JpZ2luYWxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIRCg9fc2NyZWVuc2hvdF91cmxCCgoIX2ZhaWx1cmVCFAoSX3NjcmVlbnNob3RfZmFpbGVkQgsKCV9tZXRhZGF0YSJ8ChBHZXRSZXN1bHRSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgsKA3JpZBgCIAEoCRILCgN1cmwYAyABKAkSNAoGZm9ybWF0GAQgASgOMh8ucXVldWVkY3Jhd2xlci52MS5TdG9yYWdlRm9ybWF0SACIAQFCCQoHX2Zvcm1hdCJDChFHZXRSZXN1bHRSZXNwb25zZRIuCgZyZXN1bHQYASABKAsyHi5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdCJJChVCdWxrR2V0UmVzdWx0c1JlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEcmlkcxgCIAMoCRITCgthdXRvX2RlbGV0ZRgDIAEoCCJgChZCdWxrR2V0UmVzdWx0c1Jlc3BvbnNlEi8KB3Jlc3VsdHMYASADKAsyHi5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdBIVCg1kZWZlcnJlZF9yaWRzGAIgAygJIjEKE0RlbGV0ZVJlc3VsdFJlcXVlc3QSDQoFdG9rZW4YASABKAkSCwoDcmlkGAIgASgJIicKFERlbGV0ZVJlc3VsdFJlc3BvbnNlEg8KB3N1Y2Nlc3MYASABKAkiNwoYQnVsa0RlbGV0ZVJlc3VsdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBHJpZHMYAiADKAkiTQoZQnVsa0RlbGV0ZVJlc3VsdHNSZXNwb25zZRIwCgdyZXN1bHRzGAEgAygLMh8ucXVldWVkY3Jhd2xlci52MS5EZWxldGVkUmVzdWx0IjwKDURlbGV0ZWRSZXN1bHQSCwoDcmlkGAEgASgJEg4KBnJlc3VsdBgCIAEoCRIOCgZzdGF0dXMYAyABKAgizwEKD0xpc3RSaWRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRISCgVsaW1pdBgCIAEoBUgAiAEBEhMKBnNjcm9sbBgDIAEoCEgBiAEBEhYKCXNjcm9sbF9pZBgEIAEoCUgCiAEBEjgKDHNjcm9sbF9vcmRlchgFIAEoDjIdLnF1ZXVlZGNyYXdsZXIudjEuU2Nyb2xsT3JkZXJIA4gBAUIICgZfbGltaXRCCQoHX3Njcm9sbEIMCgpfc2Nyb2xsX2lkQg8KDV9zY3JvbGxfb3JkZXIiMwoQTGlzdFJpZHNSZXNwb25zZRIMCgRyaWRzGAEgAygJEhEKCXNjcm9sbF9pZBgCIAEoCSJcChRTdHJlYW1SZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIPCgdjcmF3bGVyGAIgASgJEhQKDHJlc3VtZV90b2tlbhgDIAEoCRIOCgZmb2xsb3cYBCABKAgiXQoVU3RyZWFtUmVzdWx0c1Jlc3BvbnNlEi4KBnJlc3VsdBgBIAEoCzIeLnF1ZXVlZGNyYXdsZXIudjEuU3RvcmVkUmVzdWx0EhQKDHJlc3VtZV90b2tlbhgCIAEoCSJRChlBY2tub3dsZWRnZVJlc3VsdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2NyYXdsZXIYAiABKAkSFAoMcmVzdW1lX3Rva2VuGAMgASgJIi0KGkFja25vd2xlZGdlUmVzdWx0c1Jlc3BvbnNlEg8KB3JlbW92ZWQYASABKAMiJAoTQ291bnRSZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCSI7ChRDb3VudFJlc3VsdHNSZXNwb25zZRIjCgt0b3RhbF9jb3VudBgBIAEoA0IOkrUYCnRvdGFsQ291bnQqmgEKDVN0b3JhZ2VGb3JtYXQSJAoaU1RPUkFHRV9GT1JNQVRfVU5TUEVDSUZJRUQQABoEirUYABIhChNTVE9SQUdFX0ZPUk1BVF9IVE1MEAEaCIq1GARodG1sEiEKE1NUT1JBR0VfRk9STUFUX0pTT04QAhoIirUYBGpzb24SHQoRU1RPUkFHRV9GT1JNQVRfTUQQAxoGirUYAm1kKnEKC1Njcm9sbE9yZGVyEiIKGFNDUk9MTF9PUkRFUl9VTlNQRUNJRklFRBAAGgSKtRgAEh0KEFNDUk9MTF9PUkRFUl9BU0MQARoHirUYA2FzYxIfChFTQ1JPTExfT1JERVJfREVTQxACGgiKtRgEZGVzYzKWCAoOU3RvcmFnZVNlcnZpY2UScQoJR2V0UmVzdWx0EiIucXVldWVkY3Jhd2xlci52MS5HZXRSZXN1bHRSZXF1ZXN0GiMucXVldWVkY3Jhd2xlci52MS5HZXRSZXN1bHRSZXNwb25zZSIbkAIBgtPkkwISYgZyZXN1bHQSCC9zdG9yYWdlEoYBCg5CdWxrR2V0UmVzdWx0cxInLnF1ZXVlZGNyYXdsZXIudjEuQnVsa0dldFJlc3VsdHNSZXF1ZXN0GigucXVldWVkY3Jhd2xlci52MS5CdWxrR2V0UmVzdWx0c1Jlc3BvbnNlIiGC0+STAhs6ASpiB3Jlc3VsdHMiDS9zdG9yYWdlL2J1bGsSbwoMRGVsZXRlUmVzdWx0EiUucXVldWVkY3Jhd2xlci52MS5EZWxldGVSZXN1bHRSZXF1ZXN0GiYucXVldWVkY3Jhd2xlci52MS5EZWxldGVSZXN1bHRSZXNwb25zZSIQgtPkkwIKKggvc3RvcmFnZRKWAQoRQnVsa0RlbGV0ZVJlc3VsdHMSKi5xdWV1ZWRjcmF3bGVyLnYxLkJ1bGtEZWxldGVSZXN1bHRzUmVxdWVzdBorLnF1ZXVlZGNyYXdsZXIudjEuQnVsa0RlbGV0ZVJlc3VsdHNSZXNwb25zZSIogtPkkwIiOgEqYgdyZXN1bHRzIhQvc3RvcmFnZS9idWxrX2RlbGV0ZRJrCghMaXN0UmlkcxIhLnF1ZXVlZGNyYXdsZXIudjEuTGlzdFJpZHNSZXF1ZXN0GiIucXVldWVkY3Jhd2xlci52MS5MaXN0Umlkc1Jlc3BvbnNlIhiQAgGC0+STAg8SDS9zdG9yYWdlL3JpZHMSfgoNU3RyZWFtUmVzdWx0cxImLnF1ZXVlZGNyYXdsZXIudjEuU3RyZWFtUmVzdWx0c1JlcXVlc3QaJy5xdWV1ZWRjcmF3bGVyLnYxLlN0cmVhbVJlc3VsdHNSZXNwb25zZSIakAIBgtPkkwIREg8vc3RvcmFnZS9zdHJlYW0wARKQAQoSQWNrbm93bGVkZ2VSZXN1bHRzEisucXVldWVkY3Jhd2xlci52MS5BY2tub3dsZWRnZVJlc3VsdHNSZXF1ZXN0GiwucXVldWVkY3Jhd2xlci52MS5BY2tub3dsZWRnZVJlc3VsdHNSZXNwb25zZSIfgtPkkwIZOgEqIhQvc3RvcmFnZS9hY2tub3dsZWRnZRJ+CgxDb3VudFJlc3VsdHMSJS5xdWV1ZWRjcmF3bGVyLnYxLkNvdW50UmVzdWx0c1JlcXVlc3QaJi5xdWV1ZWRjcmF3bGVyLnYxLkNvdW50UmVzdWx0c1Jlc3BvbnNlIh+QAgGC0+STAhYSFC9zdG9yYWdlL3RvdGFsX2NvdW50QnAKEHF1ZXVlZGNyYXdsZXIudjFQAVogcXVldWVkY3Jhd2xlci92MTtxdWV1ZWRjcmF3bGVydjGqAhBRdWV1ZWRDcmF3bGVyLlYxygIQUXVldWVkQ3Jhd2xlclxWMeoCEVF1ZXVlZENyYXdsZXI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_options]);
+  fileDesc("CiZxdWV1ZWRjcmF3bGVyL3YxL3N0b3JhZ2Vfc2VydmljZS5wcm90bxIQcXVldWVkY3Jhd2xlci52MSLrBAoMU3RvcmVkUmVzdWx0EgsKA3JpZBgBIAEoCRILCgN1cmwYAiABKAkSEQoJY2Jfc3RhdHVzGAMgASgFEhEKCXBjX3N0YXR1cxgEIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYBSABKAUSLQoJc3RvcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRib2R5GAcgASgMEhQKDGNvbnRlbnRfdHlwZRgIIAEoCRIbCg5zY3JlZW5zaG90X3VybBgJIAEoCUgAiAEBEk0KEG9yaWdpbmFsX2hlYWRlcnMYCiADKAsyMy5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdC5PcmlnaW5hbEhlYWRlcnNFbnRyeRIUCgdmYWlsdXJlGAsgASgJSAGIAQESEgoKcHVzaGVkX3VybBgMIAEoCRIeChFzY3JlZW5zaG90X2ZhaWxlZBgNIAEoCUgCiAEBEhUKCG1ldGFkYXRhGA4gASgJSAOIAQESEgoFYmF0Y2gYDyABKAlIBIgBARIVCghhZ2Fpbl9vZhgQIAEoCUgFiAEBEhcKCmNyYXdsZWRfYXQYESABKAlIBogBARo2ChRPcmlnaW5hbEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19zY3JlZW5zaG90X3VybEIKCghfZmFpbHVyZUIUChJfc2NyZWVuc2hvdF9mYWlsZWRCCwoJX21ldGFkYXRhQggKBl9iYXRjaEILCglfYWdhaW5fb2ZCDQoLX2NyYXdsZWRfYXQifAoQR2V0UmVzdWx0UmVxdWVzdBINCgV0b2tlbhgBIAEoCRILCgNyaWQYAiABKAkSCwoDdXJsGAMgASgJEjQKBmZvcm1hdBgEIAEoDjIfLnF1ZXVlZGNyYXdsZXIudjEuU3RvcmFnZUZvcm1hdEgAiAEBQgkKB19mb3JtYXQiQwoRR2V0UmVzdWx0UmVzcG9uc2USLgoGcmVzdWx0GAEgASgLMh4ucXVldWVkY3Jhd2xlci52MS5TdG9yZWRSZXN1bHQiSQoVQnVsa0dldFJlc3VsdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBHJpZHMYAiADKAkSEwoLYXV0b19kZWxldGUYAyABKAgiYAoWQnVsa0dldFJlc3VsdHNSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4ucXVldWVkY3Jhd2xlci52MS5TdG9yZWRSZXN1bHQSFQoNZGVmZXJyZWRfcmlkcxgCIAMoCSIxChNEZWxldGVSZXN1bHRSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgsKA3JpZBgCIAEoCSInChREZWxldGVSZXN1bHRSZXNwb25zZRIPCgdzdWNjZXNzGAEgASgJIjcKGEJ1bGtEZWxldGVSZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRyaWRzGAIgAygJIk0KGUJ1bGtEZWxldGVSZXN1bHRzUmVzcG9uc2USMAoHcmVzdWx0cxgBIAMoCzIfLnF1ZXVlZGNyYXdsZXIudjEuRGVsZXRlZFJlc3VsdCI8Cg1EZWxldGVkUmVzdWx0EgsKA3JpZBgBIAEoCRIOCgZyZXN1bHQYAiABKAkSDgoGc3RhdHVzGAMgASgIIs8BCg9MaXN0Umlkc1JlcXVlc3QSDQoFdG9rZW4YASABKAkSEgoFbGltaXQYAiABKAVIAIgBARITCgZzY3JvbGwYAyABKAhIAYgBARIWCglzY3JvbGxfaWQYBCABKAlIAogBARI4CgxzY3JvbGxfb3JkZXIYBSABKA4yHS5xdWV1ZWRjcmF3bGVyLnYxLlNjcm9sbE9yZGVySAOIAQFCCAoGX2xpbWl0QgkKB19zY3JvbGxCDAoKX3Njcm9sbF9pZEIPCg1fc2Nyb2xsX29yZGVyIjMKEExpc3RSaWRzUmVzcG9uc2USDAoEcmlkcxgBIAMoCRIRCglzY3JvbGxfaWQYAiABKAkiawoUU3RyZWFtUmVzdWx0c1JlcXVlc3QSDQoFdG9rZW4YASABKAkSDwoHY3Jhd2xlchgCIAEoCRIUCgxyZXN1bWVfdG9rZW4YAyABKAkSDgoGZm9sbG93GAQgASgIEg0KBWJhdGNoGAUgASgJIl0KFVN0cmVhbVJlc3VsdHNSZXNwb25zZRIuCgZyZXN1bHQYASABKAsyHi5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdBIUCgxyZXN1bWVfdG9rZW4YAiABKAkiXQoWR2V0QmF0Y2hSZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIPCgdjcmF3bGVyGAIgASgJEg0KBWJhdGNoGAMgASgJEhQKDHJlc3VtZV90b2tlbhgEIAEoCSJwChdHZXRCYXRjaFJlc3VsdHNSZXNwb25zZRIvCgdyZXN1bHRzGAEgAygLMh4ucXVldWVkY3Jhd2xlci52MS5TdG9yZWRSZXN1bHQSFAoMcmVzdW1lX3Rva2VuGAIgASgJEg4KBmlzX2VuZBgDIAEoCCJgChlBY2tub3dsZWRnZVJlc3VsdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEg8KB2NyYXdsZXIYAiABKAkSFAoMcmVzdW1lX3Rva2VuGAMgASgJEg0KBWJhdGNoGAQgASgJIi0KGkFja25vd2xlZGdlUmVzdWx0c1Jlc3BvbnNlEg8KB3JlbW92ZWQYASABKAMiJAoTQ291bnRSZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCSI7ChRDb3VudFJlc3VsdHNSZXNwb25zZRIjCgt0b3RhbF9jb3VudBgBIAEoA0IOkrUYCnRvdGFsQ291bnQqmgEKDVN0b3JhZ2VGb3JtYXQSJAoaU1RPUkFHRV9GT1JNQVRfVU5TUEVDSUZJRUQQABoEirUYABIhChNTVE9SQUdFX0ZPUk1BVF9IVE1MEAEaCIq1GARodG1sEiEKE1NUT1JBR0VfRk9STUFUX0pTT04QAhoIirUYBGpzb24SHQoRU1RPUkFHRV9GT1JNQVRfTUQQAxoGirUYAm1kKnEKC1Njcm9sbE9yZGVyEiIKGFNDUk9MTF9PUkRFUl9VTlNQRUNJRklFRBAAGgSKtRgAEh0KEFNDUk9MTF9PUkRFUl9BU0MQARoHirUYA2FzYxIfChFTQ1JPTExfT1JERVJfREVTQxACGgiKtRgEZGVzYzK+CQoOU3RvcmFnZVNlcnZpY2UScQoJR2V0UmVzdWx0EiIucXVldWVkY3Jhd2xlci52MS5HZXRSZXN1bHRSZXF1ZXN0GiMucXVldWVkY3Jhd2xlci52MS5HZXRSZXN1bHRSZXNwb25zZSIbkAIBgtPkkwISYgZyZXN1bHQSCC9zdG9yYWdlEoYBCg5CdWxrR2V0UmVzdWx0cxInLnF1ZXVlZGNyYXdsZXIudjEuQnVsa0dldFJlc3VsdHNSZXF1ZXN0GigucXVldWVkY3Jhd2xlci52MS5CdWxrR2V0UmVzdWx0c1Jlc3BvbnNlIiGC0+STAhs6ASpiB3Jlc3VsdHMiDS9zdG9yYWdlL2J1bGsSbwoMRGVsZXRlUmVzdWx0EiUucXVldWVkY3Jhd2xlci52MS5EZWxldGVSZXN1bHRSZXF1ZXN0GiYucXVldWVkY3Jhd2xlci52MS5EZWxldGVSZXN1bHRSZXNwb25zZSIQgtPkkwIKKggvc3RvcmFnZRKWAQoRQnVsa0RlbGV0ZVJlc3VsdHMSKi5xdWV1ZWRjcmF3bGVyLnYxLkJ1bGtEZWxldGVSZXN1bHRzUmVxdWVzdBorLnF1ZXVlZGNyYXdsZXIudjEuQnVsa0RlbGV0ZVJlc3VsdHNSZXNwb25zZSIogtPkkwIiOgEqYgdyZXN1bHRzIhQvc3RvcmFnZS9idWxrX2RlbGV0ZRJrCghMaXN0UmlkcxIhLnF1ZXVlZGNyYXdsZXIudjEuTGlzdFJpZHNSZXF1ZXN0GiIucXVldWVkY3Jhd2xlci52MS5MaXN0Umlkc1Jlc3BvbnNlIhiQAgGC0+STAg8SDS9zdG9yYWdlL3JpZHMSfgoNU3RyZWFtUmVzdWx0cxImLnF1ZXVlZGNyYXdsZXIudjEuU3RyZWFtUmVzdWx0c1JlcXVlc3QaJy5xdWV1ZWRjcmF3bGVyLnYxLlN0cmVhbVJlc3VsdHNSZXNwb25zZSIakAIBgtPkkwIREg8vc3RvcmFnZS9zdHJlYW0wARKlAQoPR2V0QmF0Y2hSZXN1bHRzEigucXVldWVkY3Jhd2xlci52MS5HZXRCYXRjaFJlc3VsdHNSZXF1ZXN0GikucXVldWVkY3Jhd2xlci52MS5HZXRCYXRjaFJlc3VsdHNSZXNwb25zZSI9kAIBgtPkkwI0EjIvY3Jhd2xlci97dG9rZW59L3tjcmF3bGVyfS9iYXRjaGVzL3tiYXRjaH0vcmVzdWx0cxKQAQoSQWNrbm93bGVkZ2VSZXN1bHRzEisucXVldWVkY3Jhd2xlci52MS5BY2tub3dsZWRnZVJlc3VsdHNSZXF1ZXN0GiwucXVldWVkY3Jhd2xlci52MS5BY2tub3dsZWRnZVJlc3VsdHNSZXNwb25zZSIfgtPkkwIZOgEqIhQvc3RvcmFnZS9hY2tub3dsZWRnZRJ+CgxDb3VudFJlc3VsdHMSJS5xdWV1ZWRjcmF3bGVyLnYxLkNvdW50UmVzdWx0c1JlcXVlc3QaJi5xdWV1ZWRjcmF3bGVyLnYxLkNvdW50UmVzdWx0c1Jlc3BvbnNlIh+QAgGC0+STAhYSFC9zdG9yYWdlL3RvdGFsX2NvdW50QnAKEHF1ZXVlZGNyYXdsZXIudjFQAVogcXVldWVkY3Jhd2xlci92MTtxdWV1ZWRjcmF3bGVydjGqAhBRdWV1ZWRDcmF3bGVyLlYxygIQUXVldWVkQ3Jhd2xlclxWMeoCEVF1ZXVlZENyYXdsZXI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_options]);
 
 /**
  * A stored result.
@@ -120,6 +120,27 @@ export type StoredResult = Message<"queuedcrawler.v1.StoredResult"> & {
    * @generated from field: optional string metadata = 14;
    */
   metadata?: string | undefined;
+
+  /**
+   * The batch of the push.
+   *
+   * @generated from field: optional string batch = 15;
+   */
+  batch?: string | undefined;
+
+  /**
+   * The failed crawl that it repeats.
+   *
+   * @generated from field: optional string again_of = 16;
+   */
+  againOf?: string | undefined;
+
+  /**
+   * When the page was crawled, if it came from storage by `max_age`; ISO 8601.
+   *
+   * @generated from field: optional string crawled_at = 17;
+   */
+  crawledAt?: string | undefined;
 };
 
 /**
@@ -478,6 +499,13 @@ export type StreamResultsRequest = Message<"queuedcrawler.v1.StreamResultsReques
    * @generated from field: bool follow = 4;
    */
   follow: boolean;
+
+  /**
+   * Only the results of this batch of the crawler.
+   *
+   * @generated from field: string batch = 5;
+   */
+  batch: string;
 };
 
 /**
@@ -514,6 +542,79 @@ export const StreamResultsResponseSchema: GenMessage<StreamResultsResponse> = /*
   messageDesc(file_queuedcrawler_v1_storage_service, 13);
 
 /**
+ * @generated from message queuedcrawler.v1.GetBatchResultsRequest
+ */
+export type GetBatchResultsRequest = Message<"queuedcrawler.v1.GetBatchResultsRequest"> & {
+  /**
+   * See the service.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * The crawler.
+   *
+   * @generated from field: string crawler = 2;
+   */
+  crawler: string;
+
+  /**
+   * The batch.
+   *
+   * @generated from field: string batch = 3;
+   */
+  batch: string;
+
+  /**
+   * Of the reply before; from the oldest result when empty.
+   *
+   * @generated from field: string resume_token = 4;
+   */
+  resumeToken: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.GetBatchResultsRequest.
+ * Use `create(GetBatchResultsRequestSchema)` to create a new message.
+ */
+export const GetBatchResultsRequestSchema: GenMessage<GetBatchResultsRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_storage_service, 14);
+
+/**
+ * @generated from message queuedcrawler.v1.GetBatchResultsResponse
+ */
+export type GetBatchResultsResponse = Message<"queuedcrawler.v1.GetBatchResultsResponse"> & {
+  /**
+   * In the order in which they were stored.
+   *
+   * @generated from field: repeated queuedcrawler.v1.StoredResult results = 1;
+   */
+  results: StoredResult[];
+
+  /**
+   * Where to continue.
+   *
+   * @generated from field: string resume_token = 2;
+   */
+  resumeToken: string;
+
+  /**
+   * Whether there was nothing more.
+   *
+   * @generated from field: bool is_end = 3;
+   */
+  isEnd: boolean;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.GetBatchResultsResponse.
+ * Use `create(GetBatchResultsResponseSchema)` to create a new message.
+ */
+export const GetBatchResultsResponseSchema: GenMessage<GetBatchResultsResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_storage_service, 15);
+
+/**
  * @generated from message queuedcrawler.v1.AcknowledgeResultsRequest
  */
 export type AcknowledgeResultsRequest = Message<"queuedcrawler.v1.AcknowledgeResultsRequest"> & {
@@ -537,6 +638,13 @@ export type AcknowledgeResultsRequest = Message<"queuedcrawler.v1.AcknowledgeRes
    * @generated from field: string resume_token = 3;
    */
   resumeToken: string;
+
+  /**
+   * As in the stream.
+   *
+   * @generated from field: string batch = 4;
+   */
+  batch: string;
 };
 
 /**
@@ -544,7 +652,7 @@ export type AcknowledgeResultsRequest = Message<"queuedcrawler.v1.AcknowledgeRes
  * Use `create(AcknowledgeResultsRequestSchema)` to create a new message.
  */
 export const AcknowledgeResultsRequestSchema: GenMessage<AcknowledgeResultsRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_storage_service, 14);
+  messageDesc(file_queuedcrawler_v1_storage_service, 16);
 
 /**
  * @generated from message queuedcrawler.v1.AcknowledgeResultsResponse
@@ -563,7 +671,7 @@ export type AcknowledgeResultsResponse = Message<"queuedcrawler.v1.AcknowledgeRe
  * Use `create(AcknowledgeResultsResponseSchema)` to create a new message.
  */
 export const AcknowledgeResultsResponseSchema: GenMessage<AcknowledgeResultsResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_storage_service, 15);
+  messageDesc(file_queuedcrawler_v1_storage_service, 17);
 
 /**
  * @generated from message queuedcrawler.v1.CountResultsRequest
@@ -582,7 +690,7 @@ export type CountResultsRequest = Message<"queuedcrawler.v1.CountResultsRequest"
  * Use `create(CountResultsRequestSchema)` to create a new message.
  */
 export const CountResultsRequestSchema: GenMessage<CountResultsRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_storage_service, 16);
+  messageDesc(file_queuedcrawler_v1_storage_service, 18);
 
 /**
  * @generated from message queuedcrawler.v1.CountResultsResponse
@@ -601,7 +709,7 @@ export type CountResultsResponse = Message<"queuedcrawler.v1.CountResultsRespons
  * Use `create(CountResultsResponseSchema)` to create a new message.
  */
 export const CountResultsResponseSchema: GenMessage<CountResultsResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_storage_service, 17);
+  messageDesc(file_queuedcrawler_v1_storage_service, 19);
 
 /**
  * Shape of a stored result over REST.
@@ -763,6 +871,17 @@ export const StorageService: GenService<{
     methodKind: "server_streaming";
     input: typeof StreamResultsRequestSchema;
     output: typeof StreamResultsResponseSchema;
+  },
+  /**
+   * A part of the stream as one reply: up to 100 results of a batch, 16 MiB of pages or one that is longer. The next call continues
+   * behind `resume_token`.
+   *
+   * @generated from rpc queuedcrawler.v1.StorageService.GetBatchResults
+   */
+  getBatchResults: {
+    methodKind: "unary";
+    input: typeof GetBatchResultsRequestSchema;
+    output: typeof GetBatchResultsResponseSchema;
   },
   /**
    * Removes the results up to a `resume_token` of StreamResults: those that the stream has sent. A consumer that

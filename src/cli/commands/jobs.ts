@@ -1,3 +1,4 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Command, Option } from 'commander';
 import {
   FailureGroupSchema,
@@ -5,10 +6,12 @@ import {
   JobState,
   QueuedJobSchema,
 } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { AgainResultSchema } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
 import { usageError } from '../cli-error.ts';
-import { type CommandContext, openSession, wholeNumber } from '../command-context.ts';
+import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
+import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
 import { printPages } from '../print-pages.ts';
 
@@ -33,7 +36,7 @@ function othersThan(state: keyof typeof STATES): string {
 /** `jobs`: the URLs in the queue of a crawler, and why crawls fail. */
 export function createJobsCommand(context: CommandContext): Command {
   const group = new Command('jobs').description(
-    'List and remove queued URLs; tell why crawls fail.',
+    'List and remove queued URLs; tell why crawls fail, and push them again.',
   );
   group
     .command('list')
@@ -126,5 +129,75 @@ export function createJobsCommand(context: CommandContext): Command {
         }),
       );
     });
+  group
+    .command('again')
+    .description('Push failed crawls again as they were pushed: all, or those that are selected.')
+    .argument('<crawler>', 'its name')
+    .argument('[rids...]', 'only these')
+    .option('--batch <name>', 'only those of this batch')
+    .option(
+      '--reason <reason>',
+      'only those that failed for this reason, as "jobs failures" names it',
+    )
+    .option('--from <time>', 'only those that ended at this time or later')
+    .option('--to <time>', 'only those that ended before this time')
+    .option('--into <name>', 'the batch of the new pushes')
+    .addHelpText(
+      'after',
+      examples(
+        'queued-crawler jobs again shop --reason timeout',
+        'queued-crawler jobs again shop --batch monday --into monday-2',
+      ),
+    )
+    .action(async (crawler: string, rids: string[], options: AgainOptions, command: Command) => {
+      using session = await openSession(context, command);
+      const refused = await pushAgain(session, crawler, rids, options);
+      if (refused > 0) context.setExitCode(EXIT_CODE.partly);
+    });
   return group;
+}
+
+interface AgainOptions {
+  readonly batch?: string;
+  readonly reason?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly into?: string;
+}
+
+/** Prints the new rid of each failed crawl, and returns how many were refused. */
+async function pushAgain(
+  { client, output, signal }: Session,
+  crawler: string,
+  rids: readonly string[],
+  { batch = '', reason = '', from, to, into = '' }: AgainOptions,
+): Promise<number> {
+  const range = {
+    ...(from === undefined ? {} : { from: toTimestamp('--from', from) }),
+    ...(to === undefined ? {} : { to: toTimestamp('--to', to) }),
+  };
+  const request = { crawler, rids: [...rids], batch, reason, intoBatch: into, ...range };
+  let accepted = 0;
+  let duplicates = 0;
+  let refused = 0;
+  for await (const { results } of client.pushes.pushAgain(request, { signal })) {
+    for (const result of results) {
+      const { againOf, rid, duplicate, error } = result;
+      if (error !== undefined) refused += 1;
+      else if (duplicate) duplicates += 1;
+      else accepted += 1;
+      if (output.isJson) await output.json(toPlain(AgainResultSchema, result));
+      else if (error !== undefined) output.note(`${againOf}: ${error.message} (${error.code})`);
+      else await output.line(`${rid} ${againOf}`);
+    }
+  }
+  const before = duplicates === 0 ? '' : `, ${duplicates} pushed again before`;
+  output.note(`${accepted} accepted${before}, ${refused} refused`);
+  return refused;
+}
+
+function toTimestamp(option: string, text: string) {
+  const moment = new Date(text);
+  if (Number.isNaN(moment.getTime())) throw usageError(`${option} must be a time, not ${text}`);
+  return timestampFromDate(moment);
 }

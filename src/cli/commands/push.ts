@@ -14,6 +14,7 @@ import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
 import { createProgress } from '../progress.ts';
 import { parseItem, parseParameters } from '../push-item.ts';
+import { urlsOfSitemap } from '../sitemap-source.ts';
 import {
   openUrlFile,
   readUrls,
@@ -24,11 +25,15 @@ import {
 
 interface PushOptions {
   readonly file?: string;
+  readonly sitemap?: string;
+  readonly since?: string;
   readonly format?: UrlFormat;
   readonly param: readonly string[];
   readonly queueTimeout?: number;
   readonly callbackHeaders?: string;
   readonly metadata?: string;
+  readonly batch?: string;
+  readonly closeBatch?: boolean;
   readonly delay?: number;
   readonly priority?: number;
   readonly unique?: boolean;
@@ -50,6 +55,11 @@ export function createPushCommand(context: CommandContext): Command {
     .argument('<crawler>', 'its name')
     .argument('[urls...]', 'the URLs; without URLs and --file, standard input')
     .option('--file <file>', 'read URLs from a file; .csv and .ndjson say their format')
+    .option(
+      '--sitemap <url>',
+      'read URLs from a sitemap or an index of sitemaps, which the service requests',
+    )
+    .option('--since <time>', 'of the sitemap, leave out what has not changed since')
     .addOption(
       new Option('--format <format>', 'of the file or input').choices(['lines', 'ndjson', 'csv']),
     )
@@ -61,6 +71,8 @@ export function createPushCommand(context: CommandContext): Command {
     )
     .option('--callback-headers <text>', 'headers of the deliveries, name|value|name|value')
     .option('--metadata <json>', 'comes back with each result')
+    .option('--batch <name>', 'the batch of every URL; the first push makes it')
+    .option('--close-batch', 'close the batch when all URLs are pushed')
     .option('--priority <n>', 'a higher one goes first, default 5', wholeNumber('--priority', 0, 9))
     .option('--unique', 'queue a URL once while it waits or is crawled')
     .option(
@@ -88,22 +100,34 @@ export function createPushCommand(context: CommandContext): Command {
       examples(
         'queued-crawler push shop https://example.com/1 https://example.com/2',
         'queued-crawler push shop --file urls.txt --param format=json > rids.txt',
+        'queued-crawler push shop --file urls.txt --batch monday --close-batch --quiet',
+        'queued-crawler push shop --sitemap https://example.com/sitemap.xml --since 2030-01-31',
         'zcat urls.csv.gz | queued-crawler push shop --format csv --run-id monday --quiet',
       ),
     )
     .action(async (crawler: string, urls: string[], options: PushOptions, command: Command) => {
+      const { batch, closeBatch = false } = options;
+      if (closeBatch && batch === undefined) throw usageError('--close-batch needs --batch');
       using session = await openSession(context, command, { isPatient: true });
-      const source = await openSource(context, urls, options);
+      const source = await openSource(context, session, urls, options);
       const refused = await push(session, crawler, source, options);
+      if (closeBatch)
+        await session.client.batches.closeBatch({ name: crawler, batch: batch ?? '' });
       if (refused > 0) context.setExitCode(EXIT_CODE.partly);
     });
 }
 
 async function openSource(
   { stdin }: CommandContext,
+  session: Session,
   urls: readonly string[],
-  { file, format }: PushOptions,
+  { file, format, sitemap, since }: PushOptions,
 ): Promise<UrlSource> {
+  if (since !== undefined && sitemap === undefined) throw usageError('--since needs --sitemap');
+  if (sitemap !== undefined) {
+    if (urls.length > 0 || file !== undefined) throw usageError('give URLs, --file or --sitemap');
+    return urlsOfSitemap(session, sitemap, since);
+  }
   if (file !== undefined && urls.length > 0) throw usageError('give URLs or --file, not both');
   if (urls.length > 0) return urlsOfArguments(urls);
   if (file !== undefined && file !== '-') return openUrlFile(file, format);
@@ -183,6 +207,7 @@ async function* read(
     queue_timeout: options.queueTimeout,
     callback_headers: options.callbackHeaders,
     metadata: options.metadata,
+    batch: options.batch,
     priority: options.priority,
     unique: options.unique,
     unique_for: options.uniqueFor,

@@ -11,6 +11,7 @@ import { createProgress } from '../progress.ts';
 
 interface ResultsOptions {
   readonly crawler?: string;
+  readonly batch?: string;
   readonly all?: boolean;
   readonly follow?: boolean;
   readonly to?: string;
@@ -31,6 +32,7 @@ export function createResultsCommand(context: CommandContext): Command {
     )
     .argument('[rids...]', 'the rids; without them, the first words of the lines of standard input')
     .option('--crawler <name>', 'all results of a crawler, oldest first')
+    .option('--batch <name>', 'of the crawler, only results of this batch')
     .option('--all', 'all results of the token')
     .option('--follow', 'with --crawler or --all: continue with new results until interrupted')
     .option('--to <folder>', 'write RID.html (or what it is) and RID.json; continues where it was')
@@ -144,7 +146,7 @@ async function takeStream(
   options: ResultsOptions,
 ): Promise<void> {
   const { client, output, signal } = session;
-  const { crawler, follow = false, resume } = options;
+  const { crawler, batch, follow = false, resume } = options;
   const progress = createProgress(output, 'results');
   const kept = folder ?? (resume === undefined ? undefined : placeFile(resume));
   let token = await kept?.readToken();
@@ -158,6 +160,7 @@ async function takeStream(
   try {
     const pages = client.everyResult({
       ...(crawler === undefined ? {} : { crawler }),
+      ...(batch === undefined ? {} : { batch }),
       ...(token === undefined ? {} : { resumeToken: token }),
       follow,
       acknowledge: options.remove === true,

@@ -6,9 +6,12 @@ import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import type { QueuedJob } from '../../domain/job.ts';
+import { keptRequestText } from '../../domain/kept-request.ts';
+import { pageKey } from '../../domain/page-key.ts';
 import { nextCrawlRetry } from '../../domain/retry-schedule.ts';
 import { ridTime } from '../../domain/rid.ts';
 import { type FailureReason, isBilled, mostRetries, UNTRIED } from '../../domain/status.ts';
+import { resultEnd } from '../../domain/tally.ts';
 import type { CrawlFailure } from '../../engine/engine.ts';
 import { failedPage } from '../../engine/failed-page.ts';
 import type { Grant } from '../../fairness/fair-pool.ts';
@@ -109,6 +112,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
         if (error instanceof ThreadLost) return endLost(job, crawler, error);
         throw error;
       }
+      if (crawled.isStored === true) return end(job, crawler, crawled);
       const { failure } = crawled.result;
       const { robotsDelayMs } = crawled;
       const untold = defined({ answer: hostAnswer(crawled.result), robotsDelayMs });
@@ -140,7 +144,12 @@ function toOrder(job: QueuedJob, crawler: Crawler, onSent?: () => void): CrawlOr
   const task = { request: job, tokenType, accountId, crawlerId, politeness };
   return {
     task: { ...task, ...defined({ onSent }) },
-    spec: { kind: 'record', rid: job.rid, delivery, ...defined({ metadata: job.metadata }) },
+    spec: {
+      kind: 'record',
+      rid: job.rid,
+      delivery,
+      ...defined({ metadata: job.metadata, batch: job.batch, againOf: job.againOf }),
+    },
     isSuspect: job.crashes > 0,
     traceparent: job.traceparent,
   };
@@ -164,8 +173,13 @@ function toOutcome(
     body: packed,
     coding,
     details,
+    ...defined(
+      resultEnd(cbStatus) === 'failed'
+        ? { request: keptRequestText(job) }
+        : { pageKey: details.crawledAt === undefined ? pageKey(job) : undefined },
+    ),
   };
-  const billed = isBilled(cbStatus, originalStatus);
+  const billed = details.crawledAt === undefined && isBilled(cbStatus, originalStatus);
   const common = { ...named(job), record, billed, expiresAt };
   if (deliveryModes[crawler.delivery].delivers) {
     return { ...common, kind: 'delivery', callbackHeaders: job.callbackHeaders, held: false };

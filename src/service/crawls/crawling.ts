@@ -14,6 +14,8 @@ const SCREENSHOT_MS = 60 * 60 * 1_000;
 /** A crawl, and what robots.txt said if it was asked. */
 export interface PoliteCrawl extends Crawled {
   readonly robotsDelayMs?: number;
+  /** Whether the page is a stored one, and nothing was requested. */
+  readonly isStored?: true;
 }
 
 /** Crawls pages and builds their results, as robots.txt allows and in whatever engine the token asks for. */

@@ -1,12 +1,15 @@
 import type { TokenOwner } from '../../domain/account.ts';
 import type { ServiceClock } from '../../domain/clock.ts';
 import type { CrawlerDefaults } from '../../domain/crawler-settings.ts';
+import { defined } from '../../domain/defined.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
+import { pageKey } from '../../domain/page-key.ts';
 import { chargedBytes } from '../../domain/quotas.ts';
 import type { CrawlStatus, ResultDetails } from '../../domain/result.ts';
 import { createRid } from '../../domain/rid.ts';
+import { resultEnd } from '../../domain/tally.ts';
 import { failedPage } from '../../engine/failed-page.ts';
 import type { Store } from '../../store/store.ts';
 import { BASE_BYTES, type Crawled, type CrawlOrder } from '../../threads/crawl-threads.ts';
@@ -149,9 +152,17 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
           if (rid !== undefined) {
             const { cbStatus, originalStatus, url, details } = page;
             const status = { cbStatus, originalStatus, url, rid, pushedUrl: request.url };
+            const isSource = resultEnd(cbStatus) === 'completed' && details.crawledAt === undefined;
             await deps.store.results.put(
               { accountId, tokenType },
-              { ...status, contentType: packedType, body: packed, coding, details },
+              {
+                ...status,
+                contentType: packedType,
+                body: packed,
+                coding,
+                details,
+                ...defined({ pageKey: isSource ? pageKey(request) : undefined }),
+              },
               now,
               new Date(now.getTime() + deps.retentionDays * DAY_MS),
             );

@@ -33,7 +33,8 @@ export function createAttemptDelivery(deps: AttemptDeliveryDeps) {
     const now = deps.clock.now();
     const { rid, crawlerId, attempt } = delivery;
     // The crawl was billed with its result; every further attempt is billed like a crawl.
-    const common = { rid, crawlerId, attempt, log, billed: attempt > 1 };
+    const isEvent = delivery.details.event !== undefined;
+    const common = { rid, crawlerId, attempt, log, isEvent, billed: attempt > 1 && !isEvent };
     if (acknowledged) {
       const expiresAt = new Date(now.getTime() + REPLAY_MS);
       return { outcome: { ...common, kind: 'delivered', expiresAt }, answer };

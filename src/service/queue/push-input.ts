@@ -1,3 +1,4 @@
+import { parseBatchName } from '../../domain/batch.ts';
 import { parseCallbackHeaders } from '../../domain/callback-headers.ts';
 import { fromWall, type WallClock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
@@ -23,6 +24,10 @@ export interface PushInput extends CrawlInput {
   readonly callbackHeaders?: string;
   /** Minutes. */
   readonly queueTimeout?: number;
+  /** The failed crawl that it repeats. */
+  readonly againOf?: string;
+  /** The name of a batch. */
+  readonly batch?: string;
   /** JSON. */
   readonly metadata?: string;
   readonly priority?: number;
@@ -65,6 +70,8 @@ export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
     queueDeadline: minutes === 0 ? undefined : new Date(waitsFrom.getTime() + minutes * 60_000),
     createdAt: now,
     ...defined({
+      againOf: input.againOf,
+      batch: parseBatchName(input.batch ?? ''),
       metadata: parseMetadata(input.metadata ?? ''),
       notBefore,
       unique: toUnique(input, crawler, request, now),

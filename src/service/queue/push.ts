@@ -1,5 +1,6 @@
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
+import { BATCH_KEPT_DAYS, MAX_BATCHES } from '../../domain/batch.ts';
 import type { ServiceClock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { crawlerNotFound, DomainError, invalidField } from '../../domain/errors.ts';
@@ -309,6 +310,18 @@ function toError(
       );
     case 'crawler_not_found':
       return crawlerNotFound(crawler.name, 'crawler');
+    case 'batch_closed':
+      return invalidField(
+        'batch',
+        'The batch is closed: it takes no further URLs.',
+        'batch_closed',
+      );
+    case 'too_many_batches':
+      return invalidField(
+        'batch',
+        `The crawler has ${MAX_BATCHES} batches. They are removed ${BATCH_KEPT_DAYS} days after their end.`,
+        'too_many_batches',
+      );
   }
 }
 

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { TokenOwner } from '../../domain/account.ts';
-import { invalidField, missingField } from '../../domain/errors.ts';
-import type { ResultPlace, ResultSelection, ResultStore } from '../../store/store.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { batchNotFound, invalidField, missingField } from '../../domain/errors.ts';
+import { MAX_BULK_RIDS } from '../../domain/limits.ts';
+import type { ResultPlace, ResultSelection, Store } from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import { createStreamPlaces } from '../stream-places.ts';
 import { createResultTails } from './result-tails.ts';
@@ -14,6 +16,8 @@ const MAX_CHUNK_BYTES = 1024 * 1024;
 const MAX_CHUNK = 50;
 /** How often a stream without results gives a sign of life. */
 const HEARTBEAT_MS = 20_000;
+/** What one reply has of a batch. */
+const BULK = { results: MAX_BULK_RIDS, bytes: 16 * 1024 * 1024 };
 const LIMITS = { what: 'streams of results', perAccount: 10, all: 500 };
 /** Results that one statement of an acknowledgement removes. */
 const REMOVED_AT_ONCE = 200;
@@ -22,6 +26,8 @@ const REMOVED_AT_ONCE = 200;
 export interface ResultStreamRequest {
   /** The name of a crawler; empty for all results of the token. */
   readonly crawler: string;
+  /** The name of a batch of the crawler; empty for all of its results. */
+  readonly batch: string;
   /** Empty for the beginning. */
   readonly resumeToken: string;
   /** Whether to wait for more at the end. */
@@ -52,28 +58,42 @@ export interface ResultStreams {
   /** Removes what a stream has sent, up to a token of it. Returns the number of removed results. */
   acknowledge(
     owner: TokenOwner,
-    request: Pick<ResultStreamRequest, 'crawler' | 'resumeToken'>,
+    request: Pick<ResultStreamRequest, 'crawler' | 'batch' | 'resumeToken'>,
   ): Promise<number>;
+  /** The first chunk behind the token, and whether nothing follows it. */
+  next(
+    owner: TokenOwner,
+    request: Pick<ResultStreamRequest, 'crawler' | 'batch' | 'resumeToken'>,
+  ): Promise<ResultChunk & { readonly isEnd: boolean }>;
 }
 
 /** Makes the streams of a process. */
 export function createResultStreams(deps: {
-  readonly results: ResultStore;
+  readonly store: Pick<Store, 'results' | 'batches'>;
   readonly access: Pick<CrawlerAccess, 'findRecent'>;
+  readonly clock: Clock;
 }): ResultStreams {
-  const { results, access } = deps;
+  const { store, access, clock } = deps;
+  const { results } = store;
   const tails = createResultTails(results);
   const enter = createStreamPlaces(LIMITS);
 
-  async function select(owner: TokenOwner, crawler: string): Promise<ResultSelection> {
+  async function select(
+    owner: TokenOwner,
+    { crawler, batch: name }: Pick<ResultStreamRequest, 'crawler' | 'batch'>,
+  ): Promise<ResultSelection> {
     const scope = { accountId: owner.account.accountId, tokenType: owner.tokenType };
-    if (crawler === '') return scope;
-    return { ...scope, crawlerId: (await access.findRecent(owner, crawler)).crawlerId };
+    if (crawler === '' && name === '') return scope;
+    const { crawlerId } = await access.findRecent(owner, crawler);
+    if (name === '') return { ...scope, crawlerId };
+    const batch = await store.batches.get(crawlerId, name, clock.now());
+    if (batch === undefined) throw batchNotFound(name);
+    return { ...scope, crawlerId, batchId: batch.batchId };
   }
 
   return {
-    async *open(owner, { crawler, resumeToken, follow }, signal) {
-      const selection = await select(owner, crawler);
+    async *open(owner, { resumeToken, follow, ...selected }, signal) {
+      const selection = await select(owner, selected);
       const tokens = resumeTokens(selection);
       let place = resumeToken === '' ? undefined : tokens.parse(resumeToken);
       const leave = enter(selection.accountId);
@@ -106,9 +126,33 @@ export function createResultStreams(deps: {
       }
     },
 
-    async acknowledge(owner, { crawler, resumeToken }) {
+    async next(owner, { resumeToken, ...selected }) {
+      const selection = await select(owner, selected);
+      const tokens = resumeTokens(selection);
+      let place = resumeToken === '' ? undefined : tokens.parse(resumeToken);
+      for (;;) {
+        const page = await results.following(selection, place, MAX_BULK_RIDS);
+        const [first, ...more] = chunks(page.results, BULK);
+        if (first === undefined && !page.isEnd) {
+          place = page.place;
+          continue;
+        }
+        const { series } = page.place;
+        const last = first?.results.at(-1)?.seq ?? page.place.seq;
+        return {
+          results: (first?.results ?? []).map(({ rid, seq }) => {
+            return { rid, resumeToken: tokens.write({ series, seq }) };
+          }),
+          bytes: first?.bytes ?? 0,
+          resumeToken: tokens.write({ series, seq: last }),
+          isEnd: more.length === 0 && page.isEnd,
+        };
+      }
+    },
+
+    async acknowledge(owner, { resumeToken, ...selected }) {
       if (resumeToken === '') throw missingField('resume_token');
-      const selection = await select(owner, crawler);
+      const selection = await select(owner, selected);
       const place = resumeTokens(selection).parse(resumeToken);
       for (let removed = 0; ; ) {
         const more = await results.removeUpTo(selection, place, REMOVED_AT_ONCE);
@@ -128,11 +172,12 @@ interface Sized {
 /** Parts that are small enough to be held. */
 function* chunks(
   numbered: readonly Sized[],
+  most = { results: MAX_CHUNK, bytes: MAX_CHUNK_BYTES },
 ): Generator<{ readonly results: readonly Sized[]; readonly bytes: number }> {
   let part: Sized[] = [];
   let bytes = 0;
   for (const each of numbered) {
-    if (part.length === MAX_CHUNK || (part.length > 0 && bytes + each.size > MAX_CHUNK_BYTES)) {
+    if (part.length === most.results || (part.length > 0 && bytes + each.size > most.bytes)) {
       yield { results: part, bytes };
       part = [];
       bytes = 0;
@@ -147,8 +192,8 @@ function* chunks(
  * The tokens of one stream. They end with a digest of what the stream selects, so that a token of
  * another account, crawler or token type is refused; those of older versions have none.
  */
-function resumeTokens({ accountId, tokenType, crawlerId = '' }: ResultSelection) {
-  const selected = `${accountId} ${tokenType} ${crawlerId}`;
+function resumeTokens({ accountId, tokenType, crawlerId = '', batchId }: ResultSelection) {
+  const selected = `${accountId} ${tokenType} ${batchId ?? crawlerId}`;
   const digest = createHash('sha256').update(selected).digest('hex').slice(0, 16);
   return {
     write: ({ series, seq }: ResultPlace): string => `${series}.${seq}.${digest}`,

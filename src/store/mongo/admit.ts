@@ -7,6 +7,7 @@ import { chargedJobBytes } from '../../domain/quotas.ts';
 import { PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt } from '../store.ts';
 import { type Amount, takeAccountRoom, wentOver } from './account-room.ts';
+import { type EnteredBatches, enterBatches } from './batch-parts.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
 import { toJobDocument } from './job-document.ts';
@@ -83,13 +84,14 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     if (crawler === null) return undefined;
     await notePriorities(crawler, jobs);
     const { purges } = crawler;
-    const keyed = await keyedJobs(collections, crawler, jobs, now);
+    const entered = await enterBatches(collections, lane, jobs, now);
+    const keyed = await keyedJobs(collections, crawler, entered.jobs, now);
     const { fresh } = keyed;
     const wanted = Math.min(fresh.length, room);
     const { crawlerQueue } = limits;
     const queue = queueOf(purges);
     const n = Math.max(0, Math.min(wanted, crawlerQueue - queue.queued));
-    const inserted = { n, outcomes: toOutcomes(jobs, keyed, n, room) };
+    const inserted = { n, outcomes: toOutcomes(jobs, { ...keyed, ...entered }, n, room) };
     if (n === 0) return inserted;
     const remembered =
       requestKey === undefined
@@ -102,7 +104,7 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
           };
     const push = lanes.newWriteId();
     const documents = fresh.slice(0, n).map((job) => ({
-      ...toJobDocument(job, push, purges),
+      ...toJobDocument(job, push, purges, entered.batchIdOf(job)),
       createdAt: toWall(collections.time, job.createdAt),
     }));
     const near = isNear(queue.queued, wanted, crawlerQueue);
@@ -111,6 +113,7 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
         await collections.pushRequests.insertOne(remembered, { session });
       }
       await keyed.take(n, session);
+      await entered.count(fresh.slice(0, n), session);
       await collections.jobs.insertMany(documents, { session });
       if (!near) return;
       await collections.counts.updateMany(
@@ -198,7 +201,11 @@ interface Inserted {
 
 function toOutcomes(
   jobs: readonly Job[],
-  { fresh, firsts }: Pick<KeyedJobs, 'fresh' | 'firsts'>,
+  {
+    fresh,
+    firsts,
+    refused: barred,
+  }: Pick<KeyedJobs, 'fresh' | 'firsts'> & Pick<EnteredBatches, 'refused'>,
   inserted: number,
   room: number,
 ): PushOutcome[] {
@@ -207,7 +214,10 @@ function toOutcomes(
   const left = new Set(fresh.slice(inserted).map(({ rid }) => rid));
   return jobs.map(({ rid }, index): PushOutcome => {
     if (accepted.has(rid)) return { rid };
-    const first = firsts.get(jobs[index] as Job);
+    const job = jobs[index] as Job;
+    const bar = barred.get(job);
+    if (bar !== undefined) return { refused: bar };
+    const first = firsts.get(job);
     // Its first is one of this push that was refused.
     return first === undefined || left.has(first) ? { refused } : { rid: first, duplicate: true };
   });

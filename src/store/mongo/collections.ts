@@ -56,7 +56,11 @@ export interface JobDocument {
   readonly priority: number;
   /** The key of its {@link UniqueKeyDocument}. */
   readonly uniqueKey?: string;
+  /** Id and name of its batch. */
   readonly batchId?: string;
+  readonly batch?: string;
+  /** The failed crawl that it repeats. */
+  readonly againOf?: string;
   /** What its client keeps with it; JSON. */
   readonly metadata?: string;
   readonly method: QueuedJob['method'];
@@ -105,6 +109,33 @@ export interface UniqueKeyDocument {
   readonly expiresAt?: Date;
 }
 
+/** A batch. */
+export interface BatchDocument {
+  readonly _id: string;
+  readonly crawlerId: string;
+  readonly name: string;
+  readonly createdAt: Date;
+  readonly closedAt?: Date;
+  /** Whether every part of a lane of pushes knows that it is closed. */
+  readonly fenced?: true;
+  readonly completedAt?: Date;
+  readonly expiresAt: Date;
+}
+
+/** What one lane counts of a batch. `_id` is `<batchId>/<lane>`. */
+export interface BatchPartDocument {
+  readonly _id: string;
+  readonly batchId: string;
+  readonly crawlerId: string;
+  readonly accepted?: number;
+  readonly completed?: number;
+  readonly failures?: Readonly<Record<string, number>>;
+  readonly lastPushedAt?: Date;
+  readonly lastEndedAt?: Date;
+  /** The lane pushes nothing more to it. */
+  readonly closed?: true;
+}
+
 /** The fields that deliveries and results share. */
 interface RecordDocument {
   readonly _id: string;
@@ -124,6 +155,9 @@ interface RecordDocument {
   /** Length of `body`. */
   readonly size: number;
   readonly body: Binary;
+  readonly batchId?: string;
+  /** Of a failed crawl, what is kept to push it again. */
+  readonly request?: string;
 }
 
 /** A result on its way to a callback URL. */
@@ -150,6 +184,8 @@ export interface ResultDocument extends RecordDocument {
   readonly seq: number;
   readonly storedAt: Date;
   readonly urlHash: string;
+  /** Absent if the page serves no other request. */
+  readonly pageKey?: string;
   /** Set while a client reads it to remove it, with the id of the hold. */
   readonly heldUntil?: Date | null;
   readonly heldBy?: string;
@@ -257,6 +293,8 @@ export interface Collections {
   readonly crawlers: Collection<CrawlerDocument>;
   readonly counts: Collection<CountsDocument>;
   readonly jobs: Collection<JobDocument>;
+  readonly batches: Collection<BatchDocument>;
+  readonly batchParts: Collection<BatchPartDocument>;
   readonly deliveries: Collection<DeliveryDocument>;
   readonly results: Collection<ResultDocument>;
   readonly resultOrders: Collection<ResultOrderDocument>;
@@ -281,6 +319,8 @@ export function toCollections(db: Db, time: WallClock = { aheadMs: 0 }): Collect
     crawlers: db.collection('crawlers'),
     counts: db.collection('counts'),
     jobs: db.collection('jobs'),
+    batches: db.collection('batches'),
+    batchParts: db.collection('batch_parts'),
     deliveries: db.collection('deliveries'),
     results: db.collection('results'),
     resultOrders: db.collection('result_orders'),

@@ -8,7 +8,7 @@ export function toDeliverySummary(
   maxAttempts = Number.POSITIVE_INFINITY,
 ): DeliverySummary {
   const pending = isPending(document);
-  const { failure, metadata } = parseDetails(document.extras);
+  const { failure, metadata, batch, event, againOf } = parseDetails(document.extras);
   return {
     rid: document._id,
     url: document.url,
@@ -17,6 +17,9 @@ export function toDeliverySummary(
     originalStatus: document.originalStatus,
     failure,
     metadata,
+    batch,
+    event,
+    againOf,
     size: document.size,
     state: pending ? 'pending' : (document.state as 'delivered' | 'failed'),
     createdAt: document.createdAt,

@@ -1,4 +1,5 @@
 import type { Document } from 'mongodb';
+import { addEnd, type BatchEnds } from '../../domain/batch.ts';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import { resultEnd, tallyEnd } from '../../domain/tally.ts';
 import { isHeld } from '../held-deliveries.ts';
@@ -40,6 +41,8 @@ export interface JobWrites {
   readonly repeated: readonly StartedJob[];
   /** The jobs that leave the queue for good. */
   readonly gone: readonly { readonly rid: string; readonly uniqueKey?: string | undefined }[];
+  /** The ends of crawls of each batch. */
+  readonly batchEnds: ReadonlyMap<string, BatchEnds>;
   /** The jobs that are written. */
   readonly rids: readonly string[];
   count(delta: Delta): void;
@@ -63,6 +66,7 @@ export function jobWrites(
   const repeated: StartedJob[] = [];
   const counts: ((delta: Delta) => void)[] = [];
   const gone: { rid: string; uniqueKey: string | undefined }[] = [];
+  const batchEnds = new Map<string, BatchEnds>();
 
   for (const outcome of outcomes) {
     const { rid } = outcome;
@@ -84,8 +88,14 @@ export function jobWrites(
     } else updates.push(returnUpdate(outcome, job, now));
     if (isEnd(outcome)) {
       const { record, billed, timedOut } = outcome;
-      if (outcome.kind === 'stored') results.push(toResult(outcome, writing));
-      else deliveries.push(toDelivery(outcome, writing));
+      const { batchId } = job;
+      if (batchId !== undefined) {
+        const ends = batchEnds.get(batchId) ?? { completed: 0, failures: {} };
+        batchEnds.set(batchId, ends);
+        addEnd(ends, record);
+      }
+      if (outcome.kind === 'stored') results.push(toResult(outcome, writing, batchId));
+      else deliveries.push(toDelivery(outcome, writing, batchId));
       const { cbStatus } = record;
       const tally = tallyEnd({ end: resultEnd(cbStatus), cbStatus, billed, timedOut });
       counts.push((delta) => {
@@ -129,6 +139,7 @@ export function jobWrites(
     started,
     repeated,
     gone,
+    batchEnds,
     rids: [...taken],
     count: (delta) => {
       for (const each of counts) each(delta);
@@ -193,6 +204,7 @@ function returnUpdate(
 function toResult(
   { record, expiresAt, tokenType, attempt }: Extract<End, { kind: 'stored' }>,
   { accountId, crawlerId, keptAt }: JobWriting,
+  batchId: string | undefined,
 ): ResultDocument {
   const selection = { accountId, tokenType, crawlerId };
   return resultDocument({
@@ -201,12 +213,14 @@ function toResult(
     origin: { claim: attempt, mark: '' },
     keptAt,
     expiresAt,
+    batchId,
   });
 }
 
 function toDelivery(
   outcome: Extract<End, { kind: 'delivery' }>,
   { crawlerId, now, keptAt, epoch }: JobWriting,
+  batchId: string | undefined,
 ): DeliveryDocument {
   const { record, expiresAt, traceparent, attempt } = outcome;
   return deliveryDocument({
@@ -219,6 +233,7 @@ function toDelivery(
     expiresAt,
     epoch: isHeld(outcome) ? epoch : undefined,
     traceparent,
+    batchId,
   });
 }
 

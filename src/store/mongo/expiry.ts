@@ -1,5 +1,6 @@
 import type { Collection, Filter } from 'mongodb';
 import { chargedBytes } from '../../domain/quotas.ts';
+import { expireBatches } from './batches.ts';
 import type { Collections } from './collections.ts';
 import { type BatchCount, deleteBatch } from './delete-batch.ts';
 import { addPending } from './deliveries.ts';
@@ -52,6 +53,7 @@ export async function expire(
     () => sweepRemovedAccounts(collections, now, batch),
     () => expireStored(collections.screenshots, ({ accountId }) => accountId),
     expireRequests,
+    () => expireBatches(collections, now, batch),
   ];
   const removed = await Promise.all(
     removals.map(async (remove) => {

@@ -4,11 +4,12 @@ import { defined } from '../../domain/defined.ts';
 import { databaseUnavailable } from '../../domain/errors.ts';
 import { isShare } from '../share-store.ts';
 import type { DeliveryOutcome, JobOutcome, QueueStore, StartedJob } from '../store.ts';
+import { countBatchEnds } from './batch-parts.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { addSettled, settleUpdate } from './deliveries.ts';
 import { expectAll, type JobWrites, jobWrites, Mismatch } from './endings.ts';
 import type { KnownJobs } from './job-facts.ts';
-import type { Lanes } from './lanes.ts';
+import type { Lane, Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
 import { isDuplicate } from './mongo-errors.ts';
 import { endKeys } from './unique-keys.ts';
@@ -52,16 +53,24 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
     writes: JobWrites,
     settled: readonly DeliveryOutcome[],
     {
-      crawlerId,
+      lane,
       replaces,
       now,
-    }: { readonly crawlerId: string; readonly replaces: boolean; readonly now: Date },
+      keptAt,
+    }: {
+      readonly lane: Lane;
+      readonly replaces: boolean;
+      readonly now: Date;
+      readonly keptAt: Date;
+    },
   ): Promise<void> {
+    const { crawlerId } = lane;
     for (const { filter, rids } of writes.removed) {
       const gone = await jobs.deleteMany({ _id: { $in: [...rids] }, ...filter }, { session });
       expectAll(gone.deletedCount, rids.length);
     }
     await endKeys(collections, crawlerId, writes.gone, session);
+    await countBatchEnds(collections, lane, { ends: writes.batchEnds, keptAt }, session);
     if (replaces) {
       const left = { _id: { $in: [...writes.rids] } };
       await results.deleteMany(left, { session });
@@ -117,7 +126,7 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
             lane,
             { gen: purges, epoch, accountId, now },
             async (session, delta) => {
-              await apply(session, writes, settled, { crawlerId, replaces, now });
+              await apply(session, writes, settled, { lane, replaces, now, keptAt });
               if (work.claimed.length > 0) {
                 await deliveries.updateMany(
                   { _id: { $in: [...work.claimed] }, state: 'due' },

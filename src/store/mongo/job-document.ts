@@ -29,15 +29,17 @@ export function toJob(document: JobDocument): QueuedJob {
     attempt: document.attempt,
     crashes: document.crashes ?? 0,
     firstTriedAt: document.firstTriedAt,
+    againOf: document.againOf,
+    batch: document.batch,
     metadata: document.metadata,
     traceparent: document.traceparent,
   };
 }
 
 /** The document of a new job. */
-export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
+export function toJobDocument(job: Job, push: string, gen = 0, batchId?: string): JobDocument {
   const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
-  const { traceparent, metadata, notBefore } = job;
+  const { traceparent, metadata, notBefore, batch, againOf } = job;
   const due = notBefore ?? rest.createdAt;
   return {
     _id: rid,
@@ -63,7 +65,8 @@ export function toJobDocument(job: Job, push: string, gen = 0): JobDocument {
     attempt: 0,
     gen,
     push,
-    ...defined({ traceparent, metadata, notBefore, uniqueKey: rest.unique?.key }),
+    ...defined({ traceparent, metadata, notBefore, batch, batchId, againOf }),
+    ...defined({ uniqueKey: rest.unique?.key }),
   };
 }
 

@@ -5,7 +5,7 @@ import type { Collections, JobDocument } from './collections.ts';
 /** What a write on a job has to know of it. */
 export type JobFacts = Pick<
   JobDocument,
-  'attempt' | 'retry' | 'gen' | 'size' | 'state' | 'epoch' | 'priority' | 'uniqueKey'
+  'attempt' | 'retry' | 'gen' | 'size' | 'state' | 'epoch' | 'priority' | 'uniqueKey' | 'batchId'
 >;
 
 const FIELDS = {
@@ -17,6 +17,7 @@ const FIELDS = {
   epoch: 1,
   priority: 1,
   uniqueKey: 1,
+  batchId: 1,
 } as const;
 /** Jobs that one process remembers: those that its runs have found, or have in flight. */
 const MAX_KNOWN = 50_000;
@@ -37,7 +38,7 @@ export interface KnownJobs {
 export function createKnownJobs(collections: Collections): KnownJobs {
   const known = createLruMap<string, JobFacts>({ maxEntries: MAX_KNOWN });
   return {
-    note(rid, { attempt, retry, gen, size = 0, state, epoch, priority, uniqueKey }) {
+    note(rid, { attempt, retry, gen, size = 0, state, epoch, priority, uniqueKey, batchId }) {
       known.set(rid, {
         attempt,
         retry,
@@ -45,7 +46,7 @@ export function createKnownJobs(collections: Collections): KnownJobs {
         size,
         state,
         priority,
-        ...defined({ epoch, uniqueKey }),
+        ...defined({ epoch, uniqueKey, batchId }),
       });
     },
     forget: (rid) => void known.delete(rid),

@@ -23,6 +23,7 @@ import type { Collections, DeliveryDocument, JobDocument, ResultDocument } from 
 import { readParts } from './counts-document.ts';
 import { toCounters, toCrawler } from './crawler-document.ts';
 import { isPending, toDeliverySummary } from './delivery-summary.ts';
+import { createFailedCrawls } from './failed-crawls.ts';
 import { readPurges } from './queue-reads.ts';
 import { scopeAccountId, scopeKey, toCrawlFields } from './records.ts';
 
@@ -42,11 +43,13 @@ const JOB_FIELDS = {
   queueDeadline: 1,
   lastFailure: 1,
   metadata: 1,
+  batch: 1,
+  againOf: 1,
   notBefore: 1,
   priority: 1,
 } as const;
 
-const NO_PAGE = { body: 0, callbackHeaders: 0 } as const;
+const NO_PAGE = { body: 0, callbackHeaders: 0, request: 0 } as const;
 
 /** Listings for people. */
 export function createListings(collections: Collections): ListingStore {
@@ -168,7 +171,7 @@ export function createListings(collections: Collections): ListingStore {
             ...(outcome === 'failed' ? { cbStatus: { $gt: CB_STATUS.success } } : {}),
             ...behind('storedAt', partStart(part), -1),
           },
-          { projection: { body: 0 } },
+          { projection: { body: 0, request: 0 } },
         )
         .sort({ storedAt: -1, _id: -1 })
         .limit(scan);
@@ -180,11 +183,16 @@ export function createListings(collections: Collections): ListingStore {
       return mapListing(taken, toResultSummary);
     },
 
+    failedCrawls: createFailedCrawls(collections),
+
     async locate(rid) {
       const [job, delivery, result] = await Promise.all([
         collections.jobs.findOne({ _id: rid }, { projection: { ...JOB_FIELDS, gen: 1 } }),
         collections.deliveries.findOne<DeliveryRow>({ _id: rid }, { projection: NO_PAGE }),
-        collections.results.findOne<ResultRow>({ _id: rid }, { projection: { body: 0 } }),
+        collections.results.findOne<ResultRow>(
+          { _id: rid },
+          { projection: { body: 0, request: 0 } },
+        ),
       ]);
       const isQueued = job !== null && (await isCurrent(job));
       return {
@@ -247,6 +255,8 @@ function toJobSummary(document: JobDocument): JobSummary {
     queueDeadline: document.queueDeadline,
     lastFailure: document.lastFailure,
     metadata: document.metadata,
+    batch: document.batch,
+    againOf: document.againOf,
     priority: document.priority,
     notBefore: document.notBefore,
   };

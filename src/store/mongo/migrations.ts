@@ -186,10 +186,29 @@ async function createIndexes(collections: Collections): Promise<void> {
         partialFilterExpression: { state: 'retrying' },
       },
       {
+        key: { batchId: 1, state: 1, gen: 1, notBefore: 1 },
+        name: 'batch',
+        partialFilterExpression: { batchId: { $exists: true } },
+      },
+      {
         key: { queueDeadline: 1 },
         name: 'deadline',
         partialFilterExpression: { expires: true },
       },
+    ]),
+    collections.batches.createIndexes([
+      { key: { crawlerId: 1, name: 1 }, name: 'name', unique: true },
+      { key: { crawlerId: 1, _id: 1 }, name: 'newest' },
+      {
+        key: { closedAt: 1 },
+        name: 'closed',
+        partialFilterExpression: { closedAt: { $exists: true } },
+      },
+      { key: { expiresAt: 1 }, name: 'expires' },
+    ]),
+    collections.batchParts.createIndexes([
+      { key: { batchId: 1 }, name: 'batch' },
+      { key: { crawlerId: 1 }, name: 'crawler' },
     ]),
     collections.counts.createIndexes([
       { key: { crawlerId: 1 }, name: 'crawler' },
@@ -221,6 +240,11 @@ async function createIndexes(collections: Collections): Promise<void> {
         name: 'failed_crawls',
         partialFilterExpression: { cbStatus: { $gt: CB_STATUS.success } },
       },
+      {
+        key: { batchId: 1, createdAt: 1, _id: 1, cbStatus: 1 },
+        name: 'batch',
+        partialFilterExpression: { batchId: { $exists: true } },
+      },
       { key: { expiresAt: 1 }, name: 'expiry' },
     ]),
     collections.results.createIndexes([
@@ -243,6 +267,11 @@ async function createIndexes(collections: Collections): Promise<void> {
         key: { crawlerId: 1, storedAt: 1, _id: 1 },
         name: 'failed_of_crawler',
         partialFilterExpression: { cbStatus: { $gt: CB_STATUS.success } },
+      },
+      {
+        key: { batchId: 1, seq: 1, _id: 1, size: 1 },
+        name: 'batch_order',
+        partialFilterExpression: { batchId: { $exists: true } },
       },
       {
         key: { heldUntil: 1, scope: 1 },

@@ -8,6 +8,7 @@ import { decorateStore } from '../decorate-store.ts';
 import type { Store } from '../store.ts';
 import { createAccounts } from './accounts.ts';
 import { createTimeServer } from './agreed-time.ts';
+import { createBatches } from './batches.ts';
 import { clientOptions, withoutOurs } from './client-options.ts';
 import { toCollections } from './collections.ts';
 import { watchConnection } from './connection-watch.ts';
@@ -89,6 +90,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       accounts: createAccounts(collections, lanes.accounts),
       crawlers: createCrawlers(collections, lanes),
       queue: createQueue(collections, lanes),
+      batches: createBatches(collections, lanes),
       hosts: createHosts(collections, lanes),
       shares: createShares(collections),
       deliveries: createDeliveries(collections, lanes),

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Binary } from 'mongodb';
 import { parseCoding } from '../../domain/body-coding.ts';
 import { defined } from '../../domain/defined.ts';
+import { recordBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import type { ResultScope, ResultSelection } from '../store.ts';
 import { detailsText, parseDetails } from '../stored-details.ts';
@@ -30,7 +31,7 @@ export interface Origin {
   readonly mark: string;
 }
 
-function recordFields({ record, origin, expiresAt }: Omit<NewRecord, 'keptAt'>) {
+function recordFields({ record, origin, expiresAt, batchId }: Omit<NewRecord, 'keptAt'>) {
   return {
     _id: record.rid,
     ...origin,
@@ -42,8 +43,9 @@ function recordFields({ record, origin, expiresAt }: Omit<NewRecord, 'keptAt'>) 
     ...(record.coding === 'gzip' ? {} : { coding: record.coding }),
     extras: detailsText(record.details),
     expiresAt,
-    size: record.body.byteLength,
+    size: recordBytes(record),
     body: new Binary(record.body),
+    ...defined({ batchId, request: record.request }),
   };
 }
 
@@ -54,6 +56,7 @@ interface NewRecord {
   /** When it is made. */
   readonly keptAt: Date;
   readonly expiresAt: Date;
+  readonly batchId?: string | undefined;
 }
 
 /** A result as it is stored. */
@@ -70,6 +73,7 @@ export function resultDocument({
     seq: 0,
     storedAt: keptAt,
     urlHash: hashUrl(made.record.pushedUrl),
+    ...defined({ pageKey: made.record.pageKey }),
   };
 }
 

@@ -73,7 +73,18 @@ export async function sweepAll(
 
 type Sweep = () => Promise<number>;
 
-type Swept = 'jobs' | 'deliveries' | 'history' | 'pushRequests' | 'uniqueKeys' | 'counts' | 'hosts';
+const OF_CRAWLER = [
+  'deliveries',
+  'history',
+  'pushRequests',
+  'uniqueKeys',
+  'batches',
+  'batchParts',
+  'counts',
+  'hosts',
+] as const;
+
+type Swept = 'jobs' | (typeof OF_CRAWLER)[number];
 
 function sweepOf(collections: Collections, name: Swept, filter: Filter<JobDocument>): Sweep {
   const documents = collections[name] as Collections['jobs'];
@@ -84,8 +95,6 @@ function removedSweeps(collections: Collections, crawlerId: string): Sweep[] {
   return [
     sweepOf(collections, 'jobs', { crawlerId, queued: true }),
     sweepOf(collections, 'jobs', { crawlerId, state: 'running' }),
-    ...(['deliveries', 'history', 'pushRequests', 'uniqueKeys', 'counts', 'hosts'] as const).map(
-      (name) => sweepOf(collections, name, { crawlerId }),
-    ),
+    ...OF_CRAWLER.map((name) => sweepOf(collections, name, { crawlerId })),
   ];
 }

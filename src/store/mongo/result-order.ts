@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Binary, ClientSession } from 'mongodb';
+import { defined } from '../../domain/defined.ts';
 import { startOf } from '../cursor.ts';
 import type { NumberedResult, ResultSelection, ResultStore } from '../store.ts';
 import type { Collections, ResultDocument, ResultOrderDocument } from './collections.ts';
@@ -88,7 +89,7 @@ export function createResultOrder(
   }
 
   async function read(
-    { crawlerId, ...selection }: ResultSelection,
+    { crawlerId, batchId, ...selection }: ResultSelection,
     from: number,
     to: number,
     limit: number,
@@ -97,7 +98,8 @@ export function createResultOrder(
       .find(
         {
           scope: scopeKey(selection),
-          ...(crawlerId === undefined ? {} : { crawlerId }),
+          ...(crawlerId === undefined || batchId !== undefined ? {} : { crawlerId }),
+          ...defined({ batchId }),
           seq: { $gt: from, $lte: to },
         },
         { projection: { seq: 1, size: 1 } },

@@ -74,6 +74,20 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
       return document === null ? undefined : toResult(document);
     },
 
+    async newestPage(scope, pushedUrl, key, since) {
+      const document = await collections.results.findOne(
+        {
+          scope: scopeKey(scope),
+          urlHash: hashUrl(pushedUrl),
+          storedAt: { $gte: since },
+          pageKey: key,
+          heldUntil: null,
+        },
+        { sort: { storedAt: -1, _id: -1 } },
+      );
+      return document === null ? undefined : toResult(document);
+    },
+
     async getMany(scope, rids) {
       const documents = await collections.results
         .find({ _id: { $in: [...rids] }, scope: scopeKey(scope) })

@@ -1,7 +1,10 @@
+import { addEnd, type BatchEnds } from '../../domain/batch.ts';
 import { toWall } from '../../domain/clock.ts';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
+import type { CrawlRecord } from '../../domain/result.ts';
 import { addDays, type DayCounts, type DayField, toDay } from '../../domain/stats.ts';
 import type { Tally } from '../../domain/tally.ts';
+import { addBatchEnds } from './batch-counts.ts';
 import { insertRow, type Sql } from './sql.ts';
 
 type Column =
@@ -37,6 +40,8 @@ export interface Counts {
   addDay(crawlerId: string, field: DayField, by: number): void;
   /** Adds what one event counts as. */
   addTally(crawlerId: string, tally: Tally): void;
+  /** Adds the end of a crawl to its batch. */
+  addBatchEnd(batchId: string, record: Pick<CrawlRecord, 'cbStatus' | 'details'>): void;
   /** Sets the moment to the one that is written. */
   happened(crawlerId: string, moment: Moment): void;
   write(sql: Sql, now: Date): void;
@@ -48,6 +53,7 @@ export function createCounts(): Counts {
   const accounts = new Map<string, Map<AccountColumn, number>>();
   const moments = new Map<string, Set<Moment>>();
   const days = new Map<string, DayChanges>();
+  const batches = new Map<string, BatchEnds>();
 
   function add(crawlerId: string, column: Column, by: number): void {
     let changes = columns.get(crawlerId);
@@ -92,6 +98,11 @@ export function createCounts(): Counts {
       }
       if (moment !== undefined) happened(crawlerId, moment);
     },
+    addBatchEnd(batchId, record) {
+      const ends = batches.get(batchId) ?? { completed: 0, failures: {} };
+      batches.set(batchId, ends);
+      addEnd(ends, record);
+    },
     happened,
     write(sql, now) {
       const kept = toWall(sql, now);
@@ -114,6 +125,7 @@ export function createCounts(): Counts {
       }
       const day = toDay(kept);
       for (const [crawlerId, counts] of days) writeDay(sql, crawlerId, day, counts);
+      for (const [batchId, ends] of batches) addBatchEnds(sql, batchId, ends, kept);
     },
   };
 }

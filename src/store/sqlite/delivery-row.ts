@@ -16,7 +16,7 @@ export function toDeliverySummary(
 ): DeliverySummary {
   const attempts = JSON.parse(String(row.attempts)) as StoredAttempt[];
   const pending = isPending(row);
-  const { failure, metadata } = parseDetails(String(row.extras));
+  const { failure, metadata, batch, event, againOf } = parseDetails(String(row.extras));
   return {
     rid: String(row.rid),
     url: String(row.url),
@@ -25,6 +25,9 @@ export function toDeliverySummary(
     originalStatus: Number(row.original_status),
     failure,
     metadata,
+    batch,
+    event,
+    againOf,
     size: Number(row.size),
     state: pending ? 'pending' : (row.state as 'delivered' | 'failed'),
     createdAt: toDate(row.created_at),

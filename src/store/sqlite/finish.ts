@@ -1,4 +1,5 @@
 import { toWall } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { chargedBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
@@ -9,7 +10,7 @@ import { type Counts, createCounts } from './counts.ts';
 import { rememberedPurgeCount, wakeBy } from './lease.ts';
 import { type PlacedRecord, placedBytes, placePage } from './pages.ts';
 import { takeResultNumbers } from './result-order.ts';
-import { insertRow, type Sql, type SqlRow, type SqlValue, toMs } from './sql.ts';
+import { insertRow, type Sql, type SqlRow, type SqlValue, toMs, toOptionalText } from './sql.ts';
 import { endKey } from './unique-keys.ts';
 
 /** Ends jobs outside of a run; see `QueueStore.finish`. */
@@ -51,9 +52,10 @@ interface EndingJob {
   readonly gen: number;
   readonly size: number;
   readonly uniqueKey: SqlValue | undefined;
+  readonly batchId: string | undefined;
 }
 
-const ENDING = 'account_id, state, retry, gen, size, unique_key';
+const ENDING = 'account_id, state, retry, gen, size, unique_key, batch_id';
 const AS_NAMED = `rid = ? AND crawler_id = ? AND
   CASE state WHEN 'running' THEN attempt = ? ELSE attempt = ? AND gen = ? END
   AND state = coalesce(?, state)`;
@@ -81,6 +83,7 @@ function readEnding(
     gen: Number(row.gen),
     size: Number(row.size),
     uniqueKey: row.unique_key,
+    batchId: toOptionalText(row.batch_id),
   };
 }
 
@@ -101,7 +104,8 @@ function endJob(
   }
   sql.run(REMOVE, outcome.rid);
   endKey(sql, crawlerId, outcome.rid, job.uniqueKey);
-  const { accountId, size } = job;
+  const { accountId, size, batchId } = job;
+  if (batchId !== undefined) counts.addBatchEnd(batchId, outcome.record);
   leaveState(counts, crawlerId, job);
   counts.addBytes(accountId, 'queued_bytes', -size);
   counts.addBytes(accountId, 'stored_bytes', chargedBytes(placedBytes(outcome.record)));
@@ -110,7 +114,7 @@ function endJob(
   counts.addTally(crawlerId, tallyEnd({ end: resultEnd(cbStatus), cbStatus, billed, timedOut }));
   if (outcome.kind === 'stored') {
     insertResult(sql, {
-      scope: { accountId, tokenType: outcome.tokenType, crawlerId },
+      scope: { accountId, tokenType: outcome.tokenType, crawlerId, ...defined({ batchId }) },
       record: outcome.record,
       seq: nextSeq(),
       storedAt: toWall(sql, now),
@@ -119,7 +123,7 @@ function endJob(
     return 'won';
   }
   counts.add(crawlerId, 'deliveries_pending', 1);
-  insertDelivery(sql, outcome, now, outcome.held ? epoch : undefined);
+  insertDelivery(sql, { ...outcome, batchId }, now, outcome.held ? epoch : undefined);
   return 'won';
 }
 
@@ -191,9 +195,11 @@ export function insertResult(
   insertRow(sql, 'results', {
     ...insertRecord(sql, record),
     coding: record.coding,
+    page_key: record.pageKey ?? null,
     account_id: scope.accountId,
     token_type: scope.tokenType,
     crawler_id: scope.crawlerId ?? null,
+    batch_id: scope.batchId ?? null,
     seq,
     stored_at: storedAt.getTime(),
     expires_at: expiresAt.getTime(),
@@ -212,12 +218,20 @@ function insertRecord(sql: Sql, record: PlacedRecord): SqlRow {
     content_type: record.contentType,
     extras: detailsText(record.details),
     size: placedBytes(record),
+    request: record.request ?? null,
   };
 }
 
-function insertDelivery(
+/** What a delivery is made of. */
+type NewDelivery = Pick<
+  Extract<JobOutcome, { kind: 'delivery' }>,
+  'record' | 'crawlerId' | 'callbackHeaders' | 'expiresAt' | 'traceparent'
+> & { readonly batchId?: string | undefined };
+
+/** Inserts a delivery; the caller counts it. It is due, unless the lease `epoch` holds it. */
+export function insertDelivery(
   sql: Sql,
-  outcome: Extract<JobOutcome, { kind: 'delivery' }>,
+  outcome: NewDelivery,
   now: Date,
   epoch: number | undefined,
 ): void {
@@ -234,6 +248,7 @@ function insertDelivery(
     expires_at: outcome.expiresAt.getTime(),
     callback_headers: JSON.stringify(outcome.callbackHeaders),
     traceparent: outcome.traceparent ?? null,
+    batch_id: outcome.batchId ?? null,
   });
   if (!held) wakeBy(sql, crawlerId, now, 'delivery');
 }

@@ -21,6 +21,7 @@ import {
 import type { ResultSelection } from '../store.ts';
 import { toCounters, toCrawler } from './crawler-row.ts';
 import { isPending, SUMMARY_COLUMNS, toDeliverySummary } from './delivery-row.ts';
+import { failedCrawls } from './failed-crawls.ts';
 import type { InThread } from './in-thread.ts';
 import { purgeCount } from './lease.ts';
 import { toCrawlFields } from './pages.ts';
@@ -47,7 +48,7 @@ function crawlers(sql: Sql, accountIds: readonly string[], limit: number): Crawl
 }
 
 const JOB_COLUMNS =
-  'rid, crawler_id, url, host, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, metadata, not_before, priority';
+  'rid, crawler_id, url, host, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, metadata, batch, again_of, not_before, priority';
 
 function toJobSummary(row: SqlRow): JobSummary {
   return {
@@ -64,6 +65,8 @@ function toJobSummary(row: SqlRow): JobSummary {
     queueDeadline: toOptionalDate(row.queue_deadline),
     lastFailure: toOptionalText(row.last_failure),
     metadata: toOptionalText(row.metadata),
+    batch: toOptionalText(row.batch),
+    againOf: toOptionalText(row.again_of),
     priority: Number(row.priority),
     notBefore: toOptionalDate(row.not_before),
   };
@@ -251,5 +254,6 @@ export const listings = {
   jobs,
   deliveries,
   results,
+  failedCrawls,
   locate,
 } satisfies InThread<ListingStore>;

@@ -1,5 +1,6 @@
 import { chargedBytes } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
+import { expireBatches } from './batches.ts';
 import { sweepSessions } from './cookie-sessions.ts';
 import { removePage } from './pages.ts';
 import { endHolds } from './results.ts';
@@ -116,6 +117,7 @@ export function maintain(sql: Sql, now: Date): Step {
     sweepRemoved(sql, now),
     sweepRequests(sql, now),
     expireKeys(sql, now, BATCH),
+    expireBatches(sql, now, BATCH),
     sweepScreenshots(sql, now, BATCH),
     sweepSessions(sql, now, BATCH),
   ];

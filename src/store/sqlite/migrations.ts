@@ -254,6 +254,35 @@ export const migrations: readonly string[] = [
   CREATE INDEX jobs_urgent ON jobs (crawler_id, gen, due_at - (priority - 5) * 3600000, rid, due_at, host)
     WHERE state <> 'running' AND priority > 5;
   `,
+  // Batches. The indexes cover what belongs to one, so everything else costs nothing more.
+  `
+  ALTER TABLE jobs ADD COLUMN batch TEXT;
+  ALTER TABLE results ADD COLUMN batch_id TEXT;
+  ALTER TABLE deliveries ADD COLUMN batch_id TEXT;
+  CREATE INDEX jobs_by_batch ON jobs (batch_id, state, gen, not_before) WHERE batch_id IS NOT NULL;
+  CREATE INDEX results_by_batch ON results (batch_id, seq, size, cb_status) WHERE batch_id IS NOT NULL;
+  CREATE INDEX deliveries_by_batch ON deliveries (batch_id, created_at, rid, cb_status)
+    WHERE batch_id IS NOT NULL;
+  CREATE TABLE batches (
+    batch_id TEXT PRIMARY KEY, crawler_id TEXT NOT NULL, name TEXT NOT NULL, created_at INTEGER NOT NULL,
+    last_pushed_at INTEGER NOT NULL, last_ended_at INTEGER, closed_at INTEGER, completed_at INTEGER,
+    accepted INTEGER NOT NULL DEFAULT 0, completed INTEGER NOT NULL DEFAULT 0, failures TEXT NOT NULL DEFAULT '{}',
+    expires_at INTEGER NOT NULL, UNIQUE (crawler_id, name)
+  ) WITHOUT ROWID;
+  CREATE INDEX batches_newest ON batches (crawler_id, batch_id);
+  CREATE INDEX batches_closed ON batches (batch_id) WHERE closed_at IS NOT NULL AND completed_at IS NULL;
+  CREATE INDEX batches_expiry ON batches (expires_at);
+  `,
+  // What is kept to push a failed crawl again, and which one a job repeats.
+  `
+  ALTER TABLE jobs ADD COLUMN again_of TEXT;
+  ALTER TABLE results ADD COLUMN request TEXT;
+  ALTER TABLE deliveries ADD COLUMN request TEXT;
+  CREATE INDEX results_failed_by_time ON results (crawler_id, stored_at, rid)
+    WHERE cb_status <> 200 AND crawler_id IS NOT NULL;
+  `,
+  // Which requests of the same URL a stored page may serve.
+  'ALTER TABLE results ADD COLUMN page_key TEXT;',
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

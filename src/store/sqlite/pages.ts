@@ -1,4 +1,5 @@
 import { parseCoding } from '../../domain/body-coding.ts';
+import { requestBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { parseDetails } from '../stored-details.ts';
 import { type Sql, type SqlRow, toBytes } from './sql.ts';
@@ -18,9 +19,9 @@ export interface WrittenPage {
 /** A record whose page may have been written before it; its `body` is empty then. */
 export type PlacedRecord = CrawlRecord & { readonly written?: WrittenPage };
 
-/** The bytes of the record's page. */
-export function placedBytes({ body, written }: PlacedRecord): number {
-  return written?.bytes ?? body.byteLength;
+/** The bytes of the record. */
+export function placedBytes({ body, written, request }: PlacedRecord): number {
+  return (written?.bytes ?? body.byteLength) + requestBytes(request);
 }
 
 /**

@@ -4,6 +4,7 @@ import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { EPISODE_END, PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
+import { openBatches } from './batch-counts.ts';
 import { createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
 import { insertRow, type Sql, toMs } from './sql.ts';
@@ -121,17 +122,21 @@ function insertAccepted(
 ) {
   let { held, queued } = room;
   let bytes = 0;
+  const batches = openBatches(sql, now);
   const outcomes = jobs.map((job): PushOutcome => {
     const first = firstOfKey(sql, job, room.purges, now);
     if (first !== undefined) return { rid: first, duplicate: true };
     if (queued > limits.accountQueue) return { refused: 'account_queue_full' };
     if (held >= limits.crawlerQueue) return { refused: 'crawler_queue_full' };
-    bytes += insert(sql, job, room.purges);
+    const batch = batches.open(job);
+    if (batch !== undefined && 'refused' in batch) return batch;
+    bytes += insert(sql, job, room.purges, batch?.batchId);
     takeKey(sql, job, room.purges);
     held += 1;
     queued += 1;
     return { rid: job.rid };
   });
+  batches.write();
   return { outcomes, accepted: queued - room.queued, bytes };
 }
 
@@ -161,7 +166,7 @@ function updateEpisode(
 }
 
 /** Inserts a job and returns the bytes it counts for. */
-function insert(sql: Sql, job: Job, gen: number): number {
+function insert(sql: Sql, job: Job, gen: number, batchId: string | undefined): number {
   const size = chargedJobBytes(job);
   insertRow(sql, 'jobs', {
     rid: job.rid,
@@ -183,6 +188,9 @@ function insert(sql: Sql, job: Job, gen: number): number {
     gen,
     size,
     unique_key: job.unique?.key ?? null,
+    batch_id: batchId ?? null,
+    batch: job.batch ?? null,
+    again_of: job.againOf ?? null,
     metadata: job.metadata ?? null,
     traceparent: job.traceparent ?? null,
   });

@@ -76,10 +76,16 @@ function endOf(sql: Sql): ResultPlace {
   return { series: String(row?.series), seq: Number(row?.last) };
 }
 
-function selected({ accountId, tokenType, crawlerId }: ResultSelection): {
+function selected({ accountId, tokenType, crawlerId, batchId }: ResultSelection): {
   readonly where: string;
   readonly values: readonly SqlValue[];
 } {
+  if (batchId !== undefined) {
+    return {
+      where: 'batch_id = ? AND account_id = ? AND token_type = ?',
+      values: [batchId, accountId, tokenType],
+    };
+  }
   return crawlerId === undefined
     ? { where: 'account_id = ? AND token_type = ?', values: [accountId, tokenType] }
     : {

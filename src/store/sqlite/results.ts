@@ -58,6 +58,26 @@ function newestByUrl(sql: Sql, scope: ResultScope, pushedUrl: string): StoredRes
   return row === undefined ? undefined : toResult(sql, row);
 }
 
+function newestPage(
+  sql: Sql,
+  scope: ResultScope,
+  pushedUrl: string,
+  pageKey: string,
+  since: Date,
+): StoredResult | undefined {
+  const row = sql.get(
+    `SELECT * FROM results WHERE account_id = ? AND token_type = ? AND pushed_url = ?
+      AND stored_at >= ? AND page_key = ? AND held_until IS NULL
+      ORDER BY stored_at DESC, rid DESC LIMIT 1`,
+    scope.accountId,
+    scope.tokenType,
+    pushedUrl,
+    since.getTime(),
+    pageKey,
+  );
+  return row === undefined ? undefined : toResult(sql, row);
+}
+
 function getMany(sql: Sql, scope: ResultScope, rids: readonly string[]): StoredResult[] {
   return rids.flatMap((rid) => {
     const row = find(sql, scope, rid);
@@ -194,6 +214,7 @@ export const results = {
   put,
   get,
   newestByUrl,
+  newestPage,
   getMany,
   sizes,
   hold,

@@ -83,6 +83,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
         writePages.outcomes(outcomes, (placed) => queue.finish(placed, now)),
       purge: upkeep.sweepsAfter(queue.purge),
     },
+    batches: remote('batches'),
     hosts: {
       ...hosts,
       longest: (crawlerId, limit) =>

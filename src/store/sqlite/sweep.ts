@@ -70,6 +70,7 @@ function sweepRemoved(sql: Sql, crawlerId: string, accountId: string): boolean {
   if (pages.length === PAGES_PER_STEP) return true;
   sql.run('DELETE FROM history WHERE crawler_id = ?', crawlerId);
   sql.run('DELETE FROM known_hosts WHERE crawler_id = ?', crawlerId);
+  sql.run('DELETE FROM batches WHERE crawler_id = ?', crawlerId);
   const requests = sql.run(
     `DELETE FROM push_requests WHERE (crawler_id, request_id) IN
       (SELECT crawler_id, request_id FROM push_requests WHERE crawler_id = ? LIMIT ?)`,

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { failedOf } from '../../../src/domain/batch.ts';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { QueuedJob } from '../../../src/domain/job.ts';
 import { orderMs } from '../../../src/domain/priority.ts';
@@ -30,6 +31,7 @@ type Step =
       /** Seconds until they may be crawled. */
       readonly delay?: number;
       readonly key?: string | undefined;
+      readonly batch?: string | undefined;
     }
   | { readonly do: 'claim'; readonly count: number }
   | { readonly do: 'succeed' | 'fail' | 'retry' | 'release' | 'delete_job'; readonly pick: number }
@@ -47,6 +49,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
         priority: fc.constantFrom(5, 5, 5, 0, 4, 9),
         delay: fc.constantFrom(0, 0, 0, 3, 50),
         key: fc.constantFrom(undefined, undefined, 'a', 'b'),
+        batch: fc.constantFrom(undefined, 'one', 'two'),
       }),
     },
     {
@@ -98,6 +101,9 @@ interface Model {
   readonly keys: Map<string, string>;
   /** When jobs fall due, and their priority. */
   readonly due: Map<string, { readonly dueAt: Date; readonly priority: number }>;
+  /** The batches of jobs, of ended ones too, and what they count. */
+  readonly batchOf: Map<string, string>;
+  readonly batches: Map<string, { accepted: number; completed: number; failed: number }>;
   readonly ended: { completed: number; failed: number; deleted: number; purged: number };
   pushed: number;
   paused: boolean;
@@ -108,6 +114,8 @@ const emptyModel = (): Model => ({
   deadlines: new Map(),
   keys: new Map(),
   due: new Map(),
+  batchOf: new Map(),
+  batches: new Map(),
   ended: { completed: 0, failed: 0, deleted: 0, purged: 0 },
   pushed: 0,
   paused: false,
@@ -151,9 +159,9 @@ class Life {
         const { priority = 5, delay = 0 } = step;
         const dueAt = at((this.#second + delay) * SECOND);
         const notBefore = delay === 0 ? undefined : dueAt;
-        const { key } = step;
+        const { key, batch } = step;
         const unique = key === undefined ? undefined : { key };
-        const job = { createdAt: now, queueDeadline, priority, notBefore, unique };
+        const job = { createdAt: now, queueDeadline, priority, notBefore, unique, batch };
         const jobs = makeJobs(crawler, step.count, job);
         const { outcomes } = await this.#bench.push(jobs, now, LIMITS);
         const first = key === undefined ? undefined : model.keys.get(key);
@@ -166,6 +174,7 @@ class Life {
         );
         if (key !== undefined) model.keys.set(key, keptBy);
         for (const { rid } of fresh) {
+          this.#enter(rid, batch);
           model.state.set(rid, 'waiting');
           model.due.set(rid, { dueAt, priority });
           if (step.timeout) model.deadlines.set(rid, deadline);
@@ -274,6 +283,7 @@ class Life {
         this.#model.deadlines.set(rid, (queueDeadline.getTime() - at(0).getTime()) / SECOND);
       }
     } else {
+      this.#countEnd(rid, how === 'succeed' ? 'completed' : 'failed');
       this.#forget(rid);
       this.#model.ended[how === 'succeed' ? 'completed' : 'failed'] += 1;
     }
@@ -287,7 +297,10 @@ class Life {
     expect(new Set(late.map((job) => job.rid))).toEqual(new Set(this.#model.deadlines.keys()));
     const outcomes = late.map((job) => toStored(job, { cbStatus: 699 }, { timedOut: true }));
     await this.#bench.store.queue.finish(outcomes, now);
-    for (const { rid } of late) this.#forget(rid);
+    for (const { rid } of late) {
+      this.#countEnd(rid, 'failed');
+      this.#forget(rid);
+    }
     this.#model.ended.failed += late.length;
     // The lease has lapsed with the time that passed: what was running is taken over.
     if (this.#crawler === undefined) return;
@@ -319,6 +332,20 @@ class Life {
     this.#forget(rid);
     this.#model.ended.purged += 1;
     return true;
+  }
+
+  #enter(rid: string, batch: string | undefined): void {
+    if (batch === undefined) return;
+    const { batches, batchOf } = this.#model;
+    const counts = batches.get(batch) ?? { accepted: 0, completed: 0, failed: 0 };
+    counts.accepted += 1;
+    batches.set(batch, counts);
+    batchOf.set(rid, batch);
+  }
+
+  #countEnd(rid: string, end: 'completed' | 'failed'): void {
+    const counts = this.#model.batches.get(this.#model.batchOf.get(rid) ?? '');
+    if (counts !== undefined) counts[end] += 1;
   }
 
   #due(rid: string) {
@@ -353,6 +380,20 @@ class Life {
     for (const [rid, expected] of state) {
       const found = await this.#bench.store.queue.find(this.#crawler.crawlerId, rid);
       expect(found?.state).toBe(expected);
+    }
+    for (const [name, { accepted, completed: done, failed: lost }] of this.#model.batches) {
+      const own = (which: string): number =>
+        [...state].filter(([rid, each]) => each === which && this.#model.batchOf.get(rid) === name)
+          .length;
+      const batch = await this.#bench.store.batches.get(this.#crawler.crawlerId, name, at(0));
+      expect(batch).toMatchObject({
+        accepted,
+        completed: done,
+        waiting: own('waiting'),
+        running: own('running'),
+        retrying: own('retrying'),
+      });
+      expect(failedOf(batch ?? { failures: {} })).toBe(lost);
     }
     const now = at(this.#second * SECOND);
     const scheduled = [...state].filter(

@@ -43,6 +43,35 @@ export function resultsContract(open: OpenStore): void {
     );
 
     test(
+      'are found as pages that are young enough, by URL and key, but for those that serve no other',
+      withStore(open, async ({ store }) => {
+        const scope = newScope();
+        const putPage = async (ms: number, pageKey?: string) => {
+          const rid = newId();
+          const record = makeRecord({ rid, url }, pageKey === undefined ? {} : { pageKey });
+          await store.results.put(scope, record, at(ms), EXPIRES);
+          return rid;
+        };
+        const plain = await putPage(10, '');
+        const keyed = await putPage(20, 'key');
+        await putPage(30);
+        const newest = async (key: string, ms: number, pushed = url) =>
+          (await store.results.newestPage(scope, pushed, key, at(ms)))?.rid;
+        expect(await newest('', 10)).toBe(plain);
+        expect(await newest('', 11)).toBeUndefined();
+        expect(await newest('key', 0)).toBe(keyed);
+        expect(await newest('other', 0)).toBeUndefined();
+        expect(await newest('', 0, `${url}&other`)).toBeUndefined();
+        const later = await putPage(40, '');
+        expect(await newest('', 0)).toBe(later);
+        await store.results.hold(scope, [later], at(100));
+        expect(await newest('', 0)).toBe(plain);
+        const other = { ...scope, tokenType: 'javascript' } as const;
+        expect(await store.results.newestPage(other, url, '', at(0))).toBeUndefined();
+      }),
+    );
+
+    test(
       'are found by the URL that was pushed, the newest first',
       withStore(open, async ({ store }) => {
         const scope = newScope();

@@ -1,6 +1,7 @@
 import { describe } from 'vitest';
 import { accountsContract } from './accounts-contract.ts';
 import { balanceContract } from './balance-contract.ts';
+import { batchesContract } from './batches-contract.ts';
 import { claimsContract } from './claims-contract.ts';
 import { cookieSessionsContract } from './cookie-sessions-contract.ts';
 import { crawlersContract } from './crawlers-contract.ts';
@@ -32,6 +33,7 @@ const contracts = [
   noticesContract,
   pushContract,
   pushControlsContract,
+  batchesContract,
   leasesContract,
   claimsContract,
   endsContract,

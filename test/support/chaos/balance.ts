@@ -3,7 +3,7 @@ import type { RestReply } from '../call-rest.ts';
 import { eventually } from '../eventually.ts';
 import { NORMAL } from '../tokens.ts';
 import type { ChaosCrawler } from './chaos-crawlers.ts';
-import type { ChaosLoad } from './chaos-load.ts';
+import { CHAOS_BATCH, type ChaosLoad } from './chaos-load.ts';
 import type { ChaosReceiver } from './chaos-receiver.ts';
 import type { ChaosSite } from './chaos-site.ts';
 
@@ -134,13 +134,43 @@ export async function findImbalances(parts: BalanceParts): Promise<string[]> {
         `${name}: of ${rids.length} acknowledged ${arrived} arrived, ${deleted} were deleted, ${purged} purged${named}`,
       );
     }
-    wrong.push(...load.faults);
+    wrong.push(...load.faults, ...(await batchFaults(first, crawler, activity, receiver)));
   }
   if (storedEnds !== stored.size) {
     wrong.push(`${stored.size} results are stored, of which ${storedEnds} were acknowledged`);
   }
   wrong.push(...historyFaults(stats));
   return wrong;
+}
+
+/**
+ * Closes the batch of a crawler and compares it with the counters. Of a webhook crawler its event has
+ * to arrive.
+ */
+async function batchFaults(
+  service: Service,
+  { name, delivery }: ChaosCrawler,
+  { pushed, completed, deleted, purged }: Activity,
+  receiver: ChaosReceiver,
+): Promise<string[]> {
+  const path = `/crawler/${NORMAL}/${name}/batches/${CHAOS_BATCH}`;
+  const expected = `completed: ${pushed} = ${completed} + ${deleted + purged}`;
+  try {
+    await service.rest('POST', `${path}/close`);
+    await eventually(
+      async () => {
+        const { json } = await service.rest('GET', path);
+        const told = `${json.state}: ${json.accepted} = ${json.completed} + ${json.removed}`;
+        if (told !== expected) throw new Error(told);
+        if (delivery === 'storage' || receiver.acknowledged(String(json.id)) > 0) return;
+        throw new Error('its event did not arrive');
+      },
+      { what: expected },
+    );
+    return [];
+  } catch (error) {
+    return [`${name}: its batch is not ${expected}: ${String(error)}`];
+  }
 }
 
 /** Throws unless all processes give the same numbers of all crawlers. */

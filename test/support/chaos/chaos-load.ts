@@ -25,6 +25,8 @@ const REPEATED_ONE_OF = 3;
 /** Longer than a run. */
 const UNIQUE_SECONDS = 86_400;
 const BATCH = 20;
+/** The batch that all URLs of a crawler belong to. */
+export const CHAOS_BATCH = 'load';
 /** A call to a process that is stopped hangs. */
 const CALL_MS = 5_000;
 /** How long a push is repeated: the whole fleet may be down, or be stopped for half a minute. */
@@ -110,6 +112,7 @@ export function startLoad(
       metadata: `{"n":${n}}`,
       delay: n % DELAYED_ONE_OF === 0 ? 1 : 0,
       unique_for: UNIQUE_SECONDS,
+      batch: CHAOS_BATCH,
     }));
     await eventually(
       async () => {

@@ -5,6 +5,8 @@ import { type Implementation, toMethods } from '../../../src/api/method.ts';
 const implementation: Implementation<typeof PushService> = {
   push: async (request) => ({ rid: request.url }),
   pushBatch: async () => ({ results: [] }),
+  async *readSitemap() {},
+  async *pushAgain() {},
   pushStream: async function* (requests) {
     for await (const request of requests) yield { sequence: request.sequence };
   },
@@ -17,6 +19,8 @@ test('a row for each method, in the order of the service', () => {
     ['Push', 'unary'],
     ['PushBatch', 'unary'],
     ['PushStream', 'bidi_streaming'],
+    ['PushAgain', 'server_streaming'],
+    ['ReadSitemap', 'server_streaming'],
     ['Crawl', 'unary'],
   ]);
 });
@@ -27,7 +31,7 @@ test('handlers are checked against the generated types', () => {
     // @ts-expect-error rid is a string
     push: async () => ({ rid: 1 }),
   };
-  expect(toMethods(PushService, wrong)).toHaveLength(4);
+  expect(toMethods(PushService, wrong)).toHaveLength(6);
 });
 
 test('a missing handler stops the start', () => {

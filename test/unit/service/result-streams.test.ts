@@ -19,9 +19,9 @@ test('streams that wait share one query, however many there are, and all get wha
   });
   const owner: TokenOwner = { account: makeAccount(), tokenType: 'normal' };
   const access = { findRecent: () => Promise.reject(new Error('no crawler was named')) };
-  const streams = createResultStreams({ results: counted.results, access });
+  const streams = createResultStreams({ store: counted, access, clock: { now: () => at(0) } });
   const leaving = new AbortController();
-  const request = { crawler: '', resumeToken: '', follow: true };
+  const request = { crawler: '', batch: '', resumeToken: '', follow: true };
   const readers = Array.from({ length: STREAMS }, () =>
     streams.open(owner, request, leaving.signal),
   );

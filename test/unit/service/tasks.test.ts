@@ -27,6 +27,7 @@ function reconcileTask() {
       queue: { crawlersWithWorkDue: async () => ['crawler'] },
     },
     dispatcher: { run: async () => undefined },
+    completeBatches: async () => undefined,
     clock: { now: () => new Date() },
     timing: { lockMs: 30, runLockMs: 30 },
   } as unknown as TaskDeps);

@@ -20,6 +20,7 @@ function countingStore() {
     accounts,
     crawlers: nothing,
     queue: nothing,
+    batches: nothing,
     hosts: nothing,
     deliveries: nothing,
     results: nothing,

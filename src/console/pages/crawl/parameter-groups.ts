@@ -25,6 +25,7 @@ export const PARAMETER_GROUPS: readonly ParameterGroup[] = [
       ['autoparse', 'Chooses the scraper from the page.'],
       ['get_headers', 'Adds the response headers of the site.'],
       ['get_cookies', 'Adds the cookies that the site sets.'],
+      ['max_age', 'Seconds: a stored page that is not older is the result, without a request.'],
       ['custom_success_codes', 'Statuses that count as success, such as 403,429.'],
     ],
   },

@@ -19,6 +19,7 @@ import { toast } from '../../ui/toasts.tsx';
 import { typeOfCrawler } from '../crawlers/crawler-feed.ts';
 import { CrawlerStatusBadge, crawlerKind } from '../crawlers/crawler-status.tsx';
 import { ResultsCard } from '../results/results-card.tsx';
+import { BatchesTab } from './batches-tab.tsx';
 import { DeliveriesTab } from './deliveries-tab.tsx';
 import { FailuresTab } from './failures-tab.tsx';
 import { HostsTab } from './hosts-tab.tsx';
@@ -169,6 +170,7 @@ function tabsOf(crawler: Crawler | undefined): readonly (readonly [string, strin
     ['overview', 'Overview'],
     ['jobs', 'Queue'],
     ['hosts', 'Hosts'],
+    ['batches', 'Batches'],
     deliveryOf(crawler).postsToCallback ? ['deliveries', 'Deliveries'] : ['results', 'Results'],
     ['failures', 'Failures'],
     ['push', 'Push'],
@@ -187,6 +189,8 @@ function Tab(props: {
       return <JobsTab view={view} />;
     case 'hosts':
       return <HostsTab view={view} />;
+    case 'batches':
+      return <BatchesTab view={view} />;
     case 'results':
       return (
         <ResultsCard

@@ -1,3 +1,4 @@
+import { useSignal } from '@preact/signals';
 import {
   type FailureGroup,
   FailureKind,
@@ -8,10 +9,12 @@ import { useFeed } from '../../api/use-feed.ts';
 import { Moment } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
 import { Link, queryField } from '../../shell/route.tsx';
+import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Empty, Loading } from '../../ui/notice.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
+import { PushAgainDialog } from './push-again-dialog.tsx';
 
 const KIND_OF = {
   crawl: FailureKind.CRAWL,
@@ -23,6 +26,7 @@ type Kind = keyof typeof KIND_OF;
 /** Why crawls and deliveries failed of late, by reason, with examples. */
 export function FailuresTab({ view }: { readonly view: CrawlerView }) {
   const { crawler, type } = view;
+  const asked = useSignal<FailureGroup | undefined>(undefined);
   const kinds: (readonly [Kind, string])[] = [
     ['crawl', 'Crawls'],
     ['retry', 'Waiting for a retry'],
@@ -67,15 +71,40 @@ export function FailuresTab({ view }: { readonly view: CrawlerView }) {
             {data.hasMore ? ', the latest of more' : ''}
           </p>
           {data.groups.map((group) => (
-            <Group key={`${group.reason} ${group.originalStatus}`} group={group} />
+            <Group
+              key={`${group.reason} ${group.originalStatus}`}
+              group={group}
+              onPushAgain={
+                kind.value === 'crawl'
+                  ? () => {
+                      asked.value = group;
+                    }
+                  : undefined
+              }
+            />
           ))}
         </div>
+      )}
+      {asked.value !== undefined && (
+        <PushAgainDialog
+          view={view}
+          group={asked.value}
+          onClose={() => {
+            asked.value = undefined;
+          }}
+        />
       )}
     </Card>
   );
 }
 
-function Group({ group }: { readonly group: FailureGroup }) {
+function Group({
+  group,
+  onPushAgain,
+}: {
+  readonly group: FailureGroup;
+  readonly onPushAgain: (() => void) | undefined;
+}) {
   return (
     <details>
       <summary>
@@ -87,6 +116,11 @@ function Group({ group }: { readonly group: FailureGroup }) {
           latest <Moment at={group.latestAt} />
         </span>
       </summary>
+      {onPushAgain !== undefined && (
+        <Button small onClick={onPushAgain}>
+          Push all of these again…
+        </Button>
+      )}
       <ul class="stack tight">
         {group.examples.map(({ rid, url, at, detail }) => (
           <li key={rid} class="row spread">

@@ -1,4 +1,5 @@
 import { accounts } from '../accounts.ts';
+import { batches } from '../batches.ts';
 import { cookieSessions } from '../cookie-sessions.ts';
 import { crawlers } from '../crawlers.ts';
 import { deliveries } from '../deliveries.ts';
@@ -21,6 +22,7 @@ export const aggregates = {
   accounts,
   crawlers,
   queue,
+  batches,
   hosts,
   deliveries,
   results,
@@ -100,6 +102,12 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'queue.listQueued': 'early',
   'queue.deleteJob': 'durable',
   'queue.purge': 'durable',
+  'batches.get': 'early',
+  'batches.list': 'early',
+  'batches.close': 'durable',
+  'batches.cancel': 'durable',
+  'batches.done': 'durable',
+  'batches.complete': 'durable',
   'hosts.save': 'durable',
   'hosts.reports': 'early',
   'hosts.queuePart': 'early',
@@ -110,6 +118,7 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'results.put': 'durable',
   'results.get': 'early',
   'results.newestByUrl': 'early',
+  'results.newestPage': 'early',
   'results.getMany': 'early',
   'results.sizes': 'early',
   'results.hold': 'durable',
@@ -132,6 +141,7 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'listings.jobs': 'early',
   'listings.deliveries': 'early',
   'listings.results': 'early',
+  'listings.failedCrawls': 'early',
   'listings.locate': 'early',
   'processes.report': 'durable',
   'processes.remove': 'durable',

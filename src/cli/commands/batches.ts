@@ -1,0 +1,114 @@
+import { Command } from 'commander';
+import { type Batch, BatchSchema } from '../../../gen/queuedcrawler/v1/batch_service_pb.ts';
+import { plainText, toPlain } from '../../client/message-json.ts';
+import { usageError } from '../cli-error.ts';
+import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
+import { examples } from '../examples.ts';
+import { printable } from '../output.ts';
+import { printPages } from '../print-pages.ts';
+
+const COLUMNS = ['accepted', 'waiting', 'retrying', 'running', 'completed', 'failed', 'removed'];
+
+/** `batches`: lists of URLs that were pushed under a name. */
+export function createBatchesCommand(context: CommandContext): Command {
+  const group = new Command('batches').description(
+    'List, follow, close and cancel the batches of a crawler; "push --batch" makes them.',
+  );
+  group
+    .command('list')
+    .description('List the batches of a crawler, the newest first.')
+    .argument('<crawler>', 'its name')
+    .option('--limit <n>', 'most batches', wholeNumber('--limit', 1, 100_000), 100)
+    .addHelpText('after', examples('queued-crawler batches list shop'))
+    .action(async (name: string, { limit }: { limit: number }, command: Command) => {
+      using session = await openSession(context, command);
+      await printPages(session.output, limit, {
+        desc: BatchSchema,
+        async read(pageSize, pageToken) {
+          const request = { name, pageSize: Math.min(pageSize, MAX_PAGE), pageToken };
+          const { batches, nextPageToken } = await session.client.batches.listBatches(request);
+          return { items: batches, nextPageToken };
+        },
+        none: 'no batches; "push --batch NAME" makes one',
+        heading: ['BATCH', 'STATE', '%', ...COLUMNS.map((each) => each.toUpperCase()), 'CREATED'],
+        row: (plain) => [
+          plain.name,
+          plain.state,
+          plain.percent,
+          ...COLUMNS.map((each) => plain[each]),
+          plain.created_at,
+        ],
+      });
+    });
+
+  function operation(
+    action: string,
+    description: string,
+    run: (session: Session, target: { name: string; batch: string }, yes: boolean) => Promise<void>,
+  ): Command {
+    return group
+      .command(action)
+      .description(description)
+      .argument('<crawler>', 'its name')
+      .argument('<batch>', 'its name')
+      .action(async (name: string, batch: string, { yes }: { yes?: boolean }, command: Command) => {
+        using session = await openSession(context, command);
+        await run(session, { name, batch }, yes === true);
+      });
+  }
+
+  operation('show', 'Show what a batch has done and has left.', async (session, target) => {
+    const { batch } = await session.client.batches.getBatch(target);
+    await show(session, batch);
+  }).addHelpText('after', examples('queued-crawler batches show shop monday'));
+  operation('watch', 'Follow a batch until it is complete.', async (session, target) => {
+    const { client, signal } = session;
+    for await (const { batch } of client.batches.watchBatch(target, { signal })) {
+      await show(session, batch);
+    }
+  }).addHelpText('after', examples('queued-crawler batches watch shop monday'));
+  operation('close', 'Take no further URLs into a batch.', async (session, target) => {
+    const { batch } = await session.client.batches.closeBatch(target);
+    await show(session, batch);
+  }).addHelpText('after', examples('queued-crawler batches close shop monday'));
+  operation(
+    'cancel',
+    'Close a batch and remove its waiting URLs, for good.',
+    async ({ client, output }, target, yes) => {
+      const { name, batch } = target;
+      if (!yes) {
+        const what = `every waiting URL of the batch ${batch} of ${name}`;
+        throw usageError(`${what} is removed; give --yes to do it`);
+      }
+      let all = 0n;
+      for (let isOver = false; !isOver; ) {
+        const { removed, hasMore } = await client.batches.cancelBatch(target);
+        all += removed;
+        isOver = !hasMore;
+      }
+      if (output.isJson) await output.json({ batch, removed: Number(all) });
+      else await output.line(`${all} URLs removed`);
+    },
+  )
+    .option('--yes', 'really do it')
+    .addHelpText('after', examples('queued-crawler batches cancel shop monday --yes'));
+  return group;
+}
+
+/** The service's longest page of batches. */
+const MAX_PAGE = 200;
+
+async function show({ output }: Session, batch: Batch | undefined): Promise<void> {
+  if (batch === undefined) return;
+  const plain = toPlain(BatchSchema, batch);
+  if (output.isJson) {
+    await output.json(plain);
+    return;
+  }
+  const counts = COLUMNS.map((each) => `${plainText(plain[each])} ${each}`);
+  const failures = batch.failures.map(({ reason, count }) => `${reason} ${count}`).join(', ');
+  const left = batch.secondsLeft === undefined ? '' : `, about ${batch.secondsLeft} s left`;
+  const why = failures === '' ? '' : ` (${failures})`;
+  const head = `${batch.name} ${plainText(plain.state)} ${batch.percent} %${left}`;
+  await output.line(printable(`${head}: ${counts.join(', ')}${why}`));
+}

@@ -1,0 +1,52 @@
+import { open, readFile, rename, writeFile } from 'node:fs/promises';
+import { usageError } from './cli-error.ts';
+
+/** A file that is written in several runs, each of which continues the one before. */
+export interface ExportFile extends AsyncDisposable {
+  /** Where the stream continues; undefined in the first run. */
+  readonly token: string | undefined;
+  write(bytes: Uint8Array): Promise<void>;
+  /** Keeps the place: what was written up to now is in the file, and belongs to this token. */
+  keep(token: string): Promise<void>;
+}
+
+/**
+ * Opens a file. Its place is kept in `<path>.place`; what an interrupted run has written behind it is
+ * cut off. Throws a CliError for a file without a place, which another program has written.
+ */
+export async function openExportFile(path: string): Promise<ExportFile> {
+  const placePath = `${path}.place`;
+  const place = await readPlace(placePath);
+  const handle = await open(path, place === undefined ? 'ax' : 'r+').catch((error: unknown) => {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw usageError(code === 'EEXIST' ? `${path} exists, without ${placePath}` : message);
+  });
+  let bytes = place?.bytes ?? 0;
+  if (place !== undefined) await handle.truncate(bytes);
+  return {
+    token: place?.token,
+    async write(data) {
+      await handle.write(data, 0, data.byteLength, bytes);
+      bytes += data.byteLength;
+    },
+    async keep(token) {
+      await handle.datasync();
+      const fresh = `${placePath}.part`;
+      await writeFile(fresh, `${JSON.stringify({ token, bytes })}\n`);
+      await rename(fresh, placePath);
+    },
+    [Symbol.asyncDispose]: () => handle.close(),
+  };
+}
+
+async function readPlace(
+  path: string,
+): Promise<{ readonly token: string; readonly bytes: number } | undefined> {
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as { token: string; bytes: number };
+  } catch {
+    throw usageError(`${path} cannot be read`);
+  }
+}

@@ -1,0 +1,30 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { usageError } from './cli-error.ts';
+import type { Session } from './command-context.ts';
+import { printable } from './output.ts';
+import type { SourceItem, UrlSource } from './url-source.ts';
+
+/** The URLs of a sitemap, which the service reads; those that have changed since a time if it is given. */
+export function urlsOfSitemap(
+  { client, output, signal }: Session,
+  url: string,
+  since: string | undefined,
+): UrlSource {
+  const from = since === undefined ? undefined : new Date(since);
+  if (Number.isNaN(from?.getTime())) throw usageError(`--since must be a time, not ${since}`);
+
+  async function* read(): AsyncGenerator<SourceItem> {
+    const request = { url, ...(from === undefined ? {} : { since: timestampFromDate(from) }) };
+    let line = 0;
+    for await (const { urls, failed } of client.pushes.readSitemap(request, { signal })) {
+      if (failed !== undefined) {
+        output.note(`${printable(failed.url)} cannot be read: ${failed.reason}`);
+      }
+      for (const each of urls) {
+        line += 1;
+        yield { line, values: { url: each.url } };
+      }
+    }
+  }
+  return { items: read(), share: () => undefined };
+}

@@ -1,0 +1,159 @@
+import { useSignal } from '@preact/signals';
+import { type Batch, BatchState } from '../../../../gen/queuedcrawler/v1/batch_service_pb.ts';
+import { clientsFor } from '../../api/clients.ts';
+import { useAction } from '../../api/use-action.ts';
+import { useFeed } from '../../api/use-feed.ts';
+import { Moment } from '../../format/moment.tsx';
+import { count, duration } from '../../format/numbers.ts';
+import { Button } from '../../ui/button.tsx';
+import { Card } from '../../ui/card.tsx';
+import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
+import { DataTable } from '../../ui/data-table.tsx';
+import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
+import { toast } from '../../ui/toasts.tsx';
+import type { CrawlerView } from './crawler-page.tsx';
+
+const MAX_ROWS = 100;
+
+/** The batches of a crawler, the newest first. */
+export function BatchesTab({ view }: { readonly view: CrawlerView }) {
+  const { name } = view.crawler;
+  const clients = clientsFor(view.type);
+  const cancelling = useSignal<string | undefined>(undefined);
+  const { data, fault, refresh } = useFeed({
+    key: `batches ${name}`,
+    changes: view.changes,
+    poll: (signal) => clients.batches.listBatches({ name, pageSize: MAX_ROWS }, { signal }),
+  });
+  const close = useAction(async (batch: string) => {
+    await clients.batches.closeBatch({ name, batch });
+    toast(`${batch} takes no further URLs.`);
+    refresh();
+  });
+  const asked = cancelling.value;
+  const leave = () => {
+    cancelling.value = undefined;
+  };
+  return (
+    <Card flush title="Batches">
+      <FaultNotice fault={close.fault} />
+      {data === undefined ? (
+        <Loading fault={fault} />
+      ) : data.batches.length === 0 ? (
+        <Empty title="No batches">
+          <p>A push that names a batch makes it. It is kept 30 days after its end.</p>
+        </Empty>
+      ) : (
+        <DataTable
+          label="Batches"
+          rows={data.batches}
+          keyOf={({ id }) => id}
+          columns={[
+            {
+              id: 'name',
+              title: 'Batch',
+              grow: true,
+              whole: true,
+              cell: (batch) => (
+                <span class="clip" title={batch.name}>
+                  {batch.name}
+                </span>
+              ),
+            },
+            { id: 'state', title: 'State', cell: (batch) => <StateBadge batch={batch} /> },
+            { id: 'percent', title: '%', number: true, cell: ({ percent }) => percent },
+            {
+              id: 'accepted',
+              title: 'URLs',
+              number: true,
+              cell: ({ accepted }) => count(accepted),
+            },
+            {
+              id: 'left',
+              title: 'Left',
+              number: true,
+              cell: ({ waiting, retrying, running, secondsLeft }) => (
+                <span title={secondsLeft === undefined ? '' : timeLeft(secondsLeft)}>
+                  {count(waiting + retrying + running)}
+                </span>
+              ),
+            },
+            {
+              id: 'completed',
+              title: 'Completed',
+              number: true,
+              cell: ({ completed }) => count(completed),
+            },
+            {
+              id: 'failed',
+              title: 'Failed',
+              number: true,
+              cell: ({ failed, failures }) => (
+                <span title={failures.map((each) => `${each.reason} ${each.count}`).join(', ')}>
+                  {count(failed)}
+                </span>
+              ),
+            },
+            { id: 'pushed', title: 'Pushed', cell: ({ createdAt }) => <Moment at={createdAt} /> },
+            {
+              id: 'act',
+              title: '',
+              cell: (batch) =>
+                batch.state !== BatchState.COMPLETED && (
+                  <span class="row tight">
+                    {batch.state === BatchState.OPEN && (
+                      <Button
+                        small
+                        label={`Close ${batch.name}`}
+                        onClick={() => void close.run(batch.name)}
+                      >
+                        Close
+                      </Button>
+                    )}
+                    <Button
+                      small
+                      kind="plain"
+                      class="bad-text"
+                      label={`Cancel ${batch.name}`}
+                      onClick={() => {
+                        cancelling.value = batch.name;
+                      }}
+                    >
+                      Cancel…
+                    </Button>
+                  </span>
+                ),
+            },
+          ]}
+        />
+      )}
+      {asked !== undefined && (
+        <ConfirmByName
+          title={`Cancel ${asked}`}
+          name={asked}
+          verb="Cancel the batch"
+          onClose={leave}
+          perform={async () => {
+            const { removed, hasMore } = await clients.batches.cancelBatch({ name, batch: asked });
+            leave();
+            toast(`Removed ${count(removed)} URLs${hasMore ? '; some are left' : ''}.`);
+            refresh();
+            view.refresh();
+          }}
+        >
+          <p>Removes the URLs of this batch that wait. What is being crawled finishes.</p>
+        </ConfirmByName>
+      )}
+    </Card>
+  );
+}
+
+function timeLeft(seconds: bigint): string {
+  return `about ${duration(Number(seconds) * 1_000)} left`;
+}
+
+function StateBadge({ batch }: { readonly batch: Batch }) {
+  if (batch.state === BatchState.COMPLETED) return <span class="badge good">completed</span>;
+  if (batch.state === BatchState.CLOSED) return <span class="badge">closed</span>;
+  return <span class="badge warn">open</span>;
+}

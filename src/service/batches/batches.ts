@@ -1,0 +1,170 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
+import type { TokenOwner } from '../../domain/account.ts';
+import { type Batch, leftOf } from '../../domain/batch.ts';
+import { type ServiceClock, wallNow } from '../../domain/clock.ts';
+import type { Crawler } from '../../domain/crawler.ts';
+import { deliveryModes } from '../../domain/delivery-mode.ts';
+import { DAY_MS } from '../../domain/durations.ts';
+import { batchNotFound, missingField } from '../../domain/errors.ts';
+import type { Scheduler } from '../../scheduler/scheduler.ts';
+import type { Listing, ListingPart, Store } from '../../store/store.ts';
+import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
+import { createStreamPlaces } from '../stream-places.ts';
+import { completedEvent } from './completed-event.ts';
+
+/** Batches of a crawler. Every method throws as {@link CrawlerAccess} does. */
+export interface BatchManagement {
+  list(owner: TokenOwner, crawlerName: string, part: ListingPart): Promise<Listing<Batch>>;
+  /** Throws `not_found` for a name that no batch has, as the following do. */
+  get(owner: TokenOwner, crawlerName: string, name: string): Promise<Batch>;
+  /** Yields the batch at once, whenever it has changed and every 15 s, until it is complete. */
+  watch(
+    owner: TokenOwner,
+    crawlerName: string,
+    name: string,
+    signal: AbortSignal,
+  ): AsyncGenerator<Batch, void, undefined>;
+  close(owner: TokenOwner, crawlerName: string, name: string): Promise<Batch>;
+  /** Closes it and removes what waits. `hasMore` is true when time ran out. */
+  cancel(
+    owner: TokenOwner,
+    crawlerName: string,
+    name: string,
+  ): Promise<{ readonly removed: number; readonly hasMore: boolean }>;
+  /** Completes batches of all crawlers of which nothing is left. */
+  completeDone(signal: AbortSignal): Promise<void>;
+}
+
+/** What the management works with. */
+export interface BatchManagementDeps {
+  readonly store: Pick<Store, 'batches' | 'crawlers'>;
+  readonly access: Pick<CrawlerAccess, 'find'>;
+  readonly dispatcher: Pick<Dispatcher, 'refresh' | 'notify'>;
+  readonly scheduler: Pick<Scheduler, 'wake'>;
+  readonly clock: ServiceClock;
+  readonly retentionDays: number;
+}
+
+/** URLs that one write removes. */
+const CANCEL_BATCH = 2_000;
+/** How long one cancellation takes at most. */
+const CANCEL_MS = 30_000;
+/** Batches that are read at a time to be completed. */
+const DONE_BATCH = 100;
+/** Milliseconds between two looks at a batch that is watched, and the multiple of the last look's time. */
+const WATCH_MS = 1_000;
+const WATCH_FACTOR = 20;
+const KEEP_ALIVE_MS = 15_000;
+const LIMITS = { what: 'streams of batches', perAccount: 20, all: 500 };
+
+/** Makes the management of batches. */
+export function createBatchManagement(deps: BatchManagementDeps): BatchManagement {
+  const { store, access, dispatcher, clock } = deps;
+  const enter = createStreamPlaces(LIMITS);
+
+  async function read(crawler: Crawler, name: string): Promise<Batch> {
+    if (name === '') throw missingField('batch');
+    const batch = await store.batches.get(crawler.crawlerId, name, clock.now());
+    if (batch === undefined) throw batchNotFound(name);
+    return completed(crawler, batch);
+  }
+
+  /** The batch; completed here if nothing is left of it. */
+  async function completed(crawler: Crawler, batch: Batch): Promise<Batch> {
+    const isDone =
+      batch.closedAt !== undefined && batch.completedAt === undefined && leftOf(batch) === 0;
+    if (!isDone) return batch;
+    await complete(crawler, batch);
+    return (await store.batches.get(crawler.crawlerId, batch.name, clock.now())) ?? batch;
+  }
+
+  async function complete(crawler: Crawler, batch: Batch): Promise<void> {
+    const { crawlerId } = crawler;
+    const event = deliveryModes[crawler.delivery].postsToCallback
+      ? {
+          record: await completedEvent(crawler, batch, wallNow(clock)),
+          expiresAt: new Date(clock.now().getTime() + deps.retentionDays * DAY_MS),
+        }
+      : undefined;
+    const isCompleted = await store.batches.complete(batch, event, clock.now());
+    if (!isCompleted || event === undefined) return;
+    dispatcher.notify(crawlerId);
+    await deps.scheduler.wake('crawl', crawlerId, clock.now());
+  }
+
+  async function close(crawler: Crawler, name: string): Promise<Batch> {
+    if (name === '') throw missingField('batch');
+    const batch = await store.batches.close(crawler.crawlerId, name, clock.now());
+    if (batch === undefined) throw batchNotFound(name);
+    return completed(crawler, batch);
+  }
+
+  return {
+    async list(owner, crawlerName, part) {
+      const { crawlerId } = await access.find(owner, crawlerName);
+      return store.batches.list(crawlerId, part, clock.now());
+    },
+
+    async get(owner, crawlerName, name) {
+      return read(await access.find(owner, crawlerName), name);
+    },
+
+    async *watch(owner, crawlerName, name, signal) {
+      const crawler = await access.find(owner, crawlerName);
+      const leave = enter(owner.account.accountId);
+      try {
+        let sent = '';
+        let sentAt = 0;
+        for (;;) {
+          const startedAt = performance.now();
+          const batch = await read(crawler, name);
+          const text = JSON.stringify(batch);
+          const now = performance.now();
+          if (text !== sent || now - sentAt >= KEEP_ALIVE_MS) {
+            yield batch;
+            sent = text;
+            sentAt = now;
+          }
+          if (batch.completedAt !== undefined) return;
+          const pause = Math.max(WATCH_MS, (now - startedAt) * WATCH_FACTOR);
+          await sleep(pause, undefined, { signal });
+        }
+      } finally {
+        leave();
+      }
+    },
+
+    async close(owner, crawlerName, name) {
+      return close(await access.find(owner, crawlerName), name);
+    },
+
+    async cancel(owner, crawlerName, name) {
+      const crawler = await access.find(owner, crawlerName);
+      const batch = await close(crawler, name);
+      const until = performance.now() + CANCEL_MS;
+      let removed = 0;
+      for (;;) {
+        const count = await store.batches.cancel(batch, CANCEL_BATCH, clock.now());
+        removed += count;
+        dispatcher.refresh(crawler.crawlerId);
+        const hasMore = count === CANCEL_BATCH;
+        if (hasMore && performance.now() < until) continue;
+        if (!hasMore) await read(crawler, name);
+        return { removed, hasMore };
+      }
+    },
+
+    async completeDone(signal) {
+      for (;;) {
+        const done = await store.batches.done(DONE_BATCH, clock.now());
+        for (const batch of done) {
+          signal.throwIfAborted();
+          const crawler = await store.crawlers.get(batch.crawlerId);
+          if (crawler !== undefined) await complete(crawler, batch);
+        }
+        if (done.length < DONE_BATCH) return;
+      }
+    },
+  };
+}

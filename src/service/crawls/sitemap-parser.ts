@@ -1,0 +1,101 @@
+import { SaxesParser } from 'saxes';
+
+/** One entry of a sitemap. */
+export interface SitemapEntry {
+  readonly url: string;
+  /** When it was last changed, if the sitemap says so. */
+  readonly lastmod: Date | undefined;
+  /** Whether it is another sitemap. */
+  readonly isSitemap: boolean;
+}
+
+/** Longer addresses cannot be pushed. */
+const MAX_URL = 8_192;
+const MAX_DATE = 64;
+
+/**
+ * Reads a sitemap, or an index of sitemaps, piece by piece; or a plain text with a URL a line. Throws an
+ * Error for XML that is not well-formed.
+ */
+export function createSitemapParser(isXml: boolean): {
+  /** Returns the entries that end in this piece. */
+  write(text: string): SitemapEntry[];
+  /** Returns the last entries. */
+  end(): SitemapEntry[];
+} {
+  return isXml ? xmlParser() : lineParser();
+}
+
+function toEntry(loc: string, lastmod: string, isSitemap: boolean): SitemapEntry[] {
+  const url = loc.trim();
+  const isUrl = url.length <= MAX_URL && /^https?:/i.test(url) && URL.canParse(url);
+  if (!isUrl) return [];
+  const at = new Date(lastmod.trim());
+  return [{ url, lastmod: Number.isNaN(at.getTime()) ? undefined : at, isSitemap }];
+}
+
+function xmlParser() {
+  const parser = new SaxesParser();
+  let found: SitemapEntry[] = [];
+  const path: string[] = [];
+  let loc = '';
+  let lastmod = '';
+  parser.on('error', (error) => {
+    throw error;
+  });
+  parser.on('opentag', ({ name }) => {
+    path.push(localName(name));
+    if (['url', 'sitemap'].includes(path.at(-1) ?? '')) {
+      loc = '';
+      lastmod = '';
+    }
+  });
+  const onText = (text: string): void => {
+    const isOfEntry = ['url', 'sitemap'].includes(path.at(-2) ?? '');
+    if (!isOfEntry) return;
+    // One character more than allowed, so that a cut one is not taken for a whole one.
+    if (path.at(-1) === 'loc') loc = (loc + text).slice(0, MAX_URL + 1);
+    if (path.at(-1) === 'lastmod') lastmod = (lastmod + text).slice(0, MAX_DATE);
+  };
+  parser.on('text', onText);
+  parser.on('cdata', onText);
+  parser.on('closetag', ({ name }) => {
+    const element = localName(name);
+    path.pop();
+    if (element === 'url' || element === 'sitemap') {
+      found.push(...toEntry(loc, lastmod, element === 'sitemap'));
+    }
+  });
+  const take = (): SitemapEntry[] => {
+    const entries = found;
+    found = [];
+    return entries;
+  };
+  return {
+    write(text: string) {
+      parser.write(text);
+      return take();
+    },
+    end() {
+      parser.close();
+      return take();
+    },
+  };
+}
+
+function localName(name: string): string {
+  return name.slice(name.indexOf(':') + 1).toLowerCase();
+}
+
+function lineParser() {
+  let rest = '';
+  const ofLines = (lines: readonly string[]) => lines.flatMap((line) => toEntry(line, '', false));
+  return {
+    write(text: string) {
+      const lines = (rest + text).split('\n');
+      rest = (lines.pop() ?? '').slice(0, MAX_URL + 1);
+      return ofLines(lines);
+    },
+    end: () => ofLines([rest]),
+  };
+}

@@ -1,0 +1,250 @@
+import type { Batch } from '../../domain/batch.ts';
+import { toWall } from '../../domain/clock.ts';
+import { DAY_MS } from '../../domain/durations.ts';
+import { chargedRecordBytes } from '../../domain/quotas.ts';
+import type { BatchStore } from '../store.ts';
+import { BATCH_KEPT_MS } from './batch-parts.ts';
+import type { BatchDocument, BatchPartDocument, Collections } from './collections.ts';
+import type { BatchCount } from './delete-batch.ts';
+import { addPending } from './deliveries.ts';
+import type { Lanes } from './lanes.ts';
+import { wakeFields } from './lease.ts';
+import { readPurges } from './queue-reads.ts';
+import { deliveryDocument } from './records.ts';
+import { freeKeys } from './unique-keys.ts';
+
+interface Group {
+  readonly _id: string;
+  readonly n: number;
+  readonly later: number;
+}
+
+/** Batches and what they count: the sum of the parts of all lanes, and the jobs by the index. */
+export function createBatches(collections: Collections, lanes: Lanes): BatchStore {
+  const { batches, batchParts, jobs, deliveries, crawlers, time } = collections;
+
+  async function toBatch(document: BatchDocument, now: Date): Promise<Batch> {
+    const { _id: batchId, crawlerId, name, createdAt, closedAt, completedAt } = document;
+    const crawler = await readPurges(collections, crawlerId);
+    const isLive = { $or: [{ state: 'running' as const }, { gen: crawler?.purges ?? -1 }] };
+    const later = { $sum: { $cond: [{ $gt: ['$notBefore', now] }, 1, 0] } };
+    // Of one moment, or a crawl that ends in between would be missing or counted twice.
+    const { live, parts } = await lanes.transactions.run(async (session) => ({
+      live: await jobs
+        .aggregate<Group>(
+          [
+            { $match: { batchId, ...isLive } },
+            { $group: { _id: '$state', n: { $sum: 1 }, later } },
+          ],
+          { session },
+        )
+        .toArray(),
+      parts: await batchParts.find({ batchId }, { session }).toArray(),
+    }));
+    const inState = (state: string) => live.find(({ _id }) => _id === state);
+    return {
+      batchId,
+      crawlerId,
+      name,
+      createdAt,
+      lastPushedAt: latest(parts, 'lastPushedAt') ?? createdAt,
+      lastEndedAt: latest(parts, 'lastEndedAt'),
+      closedAt,
+      completedAt,
+      accepted: sum(parts, ({ accepted }) => accepted),
+      waiting: inState('waiting')?.n ?? 0,
+      scheduled: inState('waiting')?.later ?? 0,
+      retrying: inState('retrying')?.n ?? 0,
+      running: inState('running')?.n ?? 0,
+      completed: sum(parts, ({ completed }) => completed),
+      failures: sumFailures(parts),
+    };
+  }
+
+  /** Pushes that have begun see from now on that it is closed. */
+  async function fence({ _id: batchId, crawlerId }: BatchDocument): Promise<void> {
+    await lanes.unblocked(crawlerId, () =>
+      batchParts.updateMany({ batchId }, { $set: { closed: true } }),
+    );
+    await batches.updateOne({ _id: batchId }, { $set: { fenced: true } });
+  }
+
+  return {
+    async get(crawlerId, name, now) {
+      const document = await batches.findOne({ crawlerId, name });
+      return document === null ? undefined : toBatch(document, now);
+    },
+
+    async list(crawlerId, { limit, cursor }, now) {
+      const found = await batches
+        .find({ crawlerId, ...(cursor === undefined ? {} : { _id: { $lt: cursor } }) })
+        .sort({ _id: -1 })
+        .limit(limit)
+        .toArray();
+      const rows: Batch[] = [];
+      for (const document of found) rows.push(await toBatch(document, now));
+      return { rows, cursor: found.length < limit ? undefined : found.at(-1)?._id };
+    },
+
+    async close(crawlerId, name, now) {
+      await batches.updateOne(
+        { crawlerId, name, closedAt: { $exists: false } },
+        { $set: { closedAt: toWall(time, now) } },
+      );
+      const document = await batches.findOne({ crawlerId, name });
+      if (document === null) return undefined;
+      if (document.fenced !== true) await fence(document);
+      return toBatch(document, now);
+    },
+
+    cancel: ({ batchId, crawlerId }, limit, now) =>
+      lanes.runExclusive(crawlerId, () =>
+        lanes.untilWritten(async () => {
+          const crawler = await crawlers.findOne(
+            { _id: crawlerId },
+            { projection: { accountId: 1, purges: 1 } },
+          );
+          if (crawler === null) return 0;
+          const { accountId, purges: gen } = crawler;
+          const lane = await lanes.enlist(crawlerId, 'turn', now);
+          await lanes.raise(crawlerId, gen, now);
+          return lanes.unblocked(crawlerId, () =>
+            lanes.write(lane, { gen, accountId, now }, async (session, delta) => {
+              const found = await jobs
+                .find(
+                  { batchId, state: { $in: ['waiting', 'retrying'] }, gen },
+                  { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
+                )
+                .limit(limit)
+                .toArray();
+              const ids = found.map(({ _id }) => _id);
+              // What another write has changed since the snapshot is a conflict.
+              await jobs.deleteMany({ _id: { $in: ids } }, { session });
+              const keys = found.map(({ _id: rid, uniqueKey }) => ({ rid, uniqueKey }));
+              await freeKeys(collections, crawlerId, keys, session);
+              for (const { state, size = 0 } of found) delta.purge({ state, size });
+              return ids.length;
+            }),
+          );
+        }),
+      ),
+
+    async done(limit, now) {
+      const found: Batch[] = [];
+      const closed = batches
+        .find({ closedAt: { $exists: true }, completedAt: { $exists: false } })
+        .sort({ closedAt: 1 });
+      // Leaving the loop closes the cursor.
+      for await (const document of closed) {
+        if (document.fenced !== true) await fence(document);
+        const one = { batchId: document._id } as const;
+        if ((await jobs.findOne(one, { projection: { _id: 1 } })) !== null) continue;
+        found.push(await toBatch(document, now));
+        if (found.length === limit) break;
+      }
+      return found;
+    },
+
+    async complete({ batchId, crawlerId }, event, now) {
+      let accountId: string | undefined;
+      const isCompleted = await lanes.transact(crawlerId, async (session) => {
+        const completedAt = toWall(time, now);
+        const expiresAt = new Date(now.getTime() + BATCH_KEPT_MS);
+        const crawler = await crawlers.findOne(
+          { _id: crawlerId },
+          { session, projection: { accountId: 1 } },
+        );
+        if (crawler === null) return false;
+        const one = { session, projection: { _id: 1 } } as const;
+        if ((await jobs.findOne({ batchId }, one)) !== null) return false;
+        const { modifiedCount } = await batches.updateOne(
+          { _id: batchId, fenced: true, completedAt: { $exists: false } },
+          { $set: { completedAt, expiresAt } },
+          { session },
+        );
+        if (modifiedCount === 0) return false;
+        if (event === undefined) return true;
+        const document = deliveryDocument({
+          crawlerId,
+          batchId,
+          record: event.record,
+          expiresAt: event.expiresAt,
+          callbackHeaders: '[]',
+          origin: { claim: 0, mark: '' },
+          due: now,
+          keptAt: completedAt,
+          epoch: undefined,
+        });
+        await deliveries.insertOne(document, { session });
+        await addPending(collections, crawlerId, 1, session);
+        accountId = crawler.accountId;
+        await crawlers.updateOne({ _id: crawlerId }, [{ $set: wakeFields(now, 'delivery') }], {
+          session,
+        });
+        return true;
+      });
+      if (isCompleted && event !== undefined && accountId !== undefined) {
+        lanes.accounts.addStored(accountId, chargedRecordBytes(event.record));
+      }
+      return isCompleted;
+    },
+  };
+}
+
+/** Removes batches past their retention, and closes open ones that were not pushed to for as long. */
+export async function expireBatches(
+  { batches, batchParts, time }: Collections,
+  now: Date,
+  batch: number,
+): Promise<BatchCount> {
+  const old = await batches
+    .find({ expiresAt: { $lte: now } })
+    .limit(batch)
+    .toArray();
+  for (const { _id, expiresAt, closedAt, completedAt } of old) {
+    if (completedAt !== undefined) {
+      const { deletedCount } = await batches.deleteOne({ _id, expiresAt });
+      if (deletedCount > 0) await batchParts.deleteMany({ batchId: _id });
+      continue;
+    }
+    const shown = toWall(time, now);
+    const since = new Date(shown.getTime() - BATCH_KEPT_MS);
+    const pushed = await batchParts.findOne(
+      { batchId: _id, lastPushedAt: { $gt: since } },
+      { projection: { _id: 1 } },
+    );
+    const isOver = pushed === null && closedAt === undefined;
+    const later = new Date(now.getTime() + DAY_MS);
+    await batches.updateOne(
+      { _id, expiresAt },
+      { $set: { expiresAt: later, ...(isOver ? { closedAt: shown } : {}) } },
+    );
+  }
+  return { found: old.length, count: old.length };
+}
+
+function sum(
+  parts: readonly BatchPartDocument[],
+  of: (part: BatchPartDocument) => number | undefined,
+): number {
+  return parts.reduce((all, part) => all + (of(part) ?? 0), 0);
+}
+
+function sumFailures(parts: readonly BatchPartDocument[]): Record<string, number> {
+  const all: Record<string, number> = {};
+  for (const { failures = {} } of parts) {
+    for (const [reason, n] of Object.entries(failures)) all[reason] = (all[reason] ?? 0) + n;
+  }
+  return all;
+}
+
+function latest(
+  parts: readonly BatchPartDocument[],
+  field: 'lastPushedAt' | 'lastEndedAt',
+): Date | undefined {
+  const moments = parts.flatMap((part) => part[field] ?? []);
+  return moments.reduce<Date | undefined>(
+    (last, each) => (last === undefined || each > last ? each : last),
+    undefined,
+  );
+}

@@ -1,0 +1,64 @@
+import { CB_STATUS } from '../../domain/status.ts';
+import type { FailedCrawl, FailedSelection } from '../failed-crawls.ts';
+import { mapListing, partStart, takePart } from '../listing-cursor.ts';
+import { LISTING_SCAN, type Listing, type ListingPart } from '../listing-store.ts';
+import { parseDetails } from '../stored-details.ts';
+import { type Sql, type SqlRow, type SqlValue, toDate, toOptionalText } from './sql.ts';
+
+/** See `ReadFailedCrawls`. */
+export function failedCrawls(
+  sql: Sql,
+  selection: FailedSelection,
+  part: ListingPart,
+): Listing<FailedCrawl> {
+  const { delivers, crawlerId, batchId, range, rids } = selection;
+  const [table, ended] = delivers
+    ? ['deliveries', 'created_at']
+    : ['results INDEXED BY results_failed_by_time', 'stored_at'];
+  const conditions = [`cb_status <> ${CB_STATUS.success}`, 'crawler_id = ?'];
+  const values: SqlValue[] = [crawlerId];
+  if (!delivers) {
+    conditions.push('account_id = ?', 'token_type = ?', 'held_until IS NULL');
+    values.push(selection.accountId, selection.tokenType);
+  }
+  if (batchId !== undefined) {
+    conditions.push('batch_id = ?');
+    values.push(batchId);
+  }
+  if (range !== undefined) {
+    conditions.push(`${ended} >= ? AND ${ended} < ?`);
+    values.push(range.from.getTime(), range.to.getTime());
+  }
+  if (rids !== undefined) {
+    conditions.push('rid IN (SELECT value FROM json_each(?))');
+    values.push(JSON.stringify(rids));
+  }
+  const start = partStart(part);
+  if (start !== undefined) {
+    conditions.push(`(${ended}, rid) > (?, ?)`);
+    values.push(start.at.getTime(), start.rid);
+  }
+  const scanned = sql.each(
+    `SELECT rid, ${ended} AS ended, pushed_url, cb_status, original_status, extras, request
+      FROM ${table} WHERE ${conditions.join(' AND ')} ORDER BY ${ended}, rid LIMIT ${LISTING_SCAN}`,
+    ...values,
+  );
+  const place = (row: SqlRow) => ({ at: toDate(row.ended), rid: String(row.rid) });
+  return mapListing(
+    takePart(scanned, part, () => true, place),
+    toFailedCrawl,
+  );
+}
+
+function toFailedCrawl(row: SqlRow): FailedCrawl {
+  const { failure, metadata } = parseDetails(String(row.extras));
+  return {
+    rid: String(row.rid),
+    pushedUrl: String(row.pushed_url),
+    cbStatus: Number(row.cb_status),
+    originalStatus: Number(row.original_status),
+    failure,
+    metadata,
+    request: toOptionalText(row.request),
+  };
+}

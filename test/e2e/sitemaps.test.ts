@@ -1,0 +1,99 @@
+import { gzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
+import { NORMAL, startApp } from '../support/app.ts';
+import { runCommandLine } from '../support/command-line.ts';
+import { createCrawler } from '../support/crawler-client.ts';
+import { type SiteRoute, startSite } from '../support/site.ts';
+
+const XMLNS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"';
+const HEAD = '<?xml version="1.0" encoding="UTF-8"?>';
+
+/** Answers with bytes that are made when they are asked for. */
+function answer(type: string, make: () => string | Buffer): SiteRoute {
+  return (_request, response) => {
+    response.writeHead(200, { 'content-type': type }).end(make());
+  };
+}
+
+function urlset(entries: readonly (readonly [url: string, lastmod?: string])[]): string {
+  const urls = entries.map(([url, lastmod]) => {
+    const at = lastmod === undefined ? '' : `<lastmod>${lastmod}</lastmod>`;
+    return `<url><loc> ${url.replaceAll('&', '&amp;')}\n</loc>${at}</url>`;
+  });
+  return `${HEAD}<urlset ${XMLNS}>${urls.join('')}</urlset>`;
+}
+
+test('a sitemap is read by the service: an index, gzip, text, by date; each URL is pushed', async () => {
+  let base = '';
+  const page = (n: number | string): string => `${base}/page/${n}`;
+  await using site = await startSite({
+    routes: {
+      '/index.xml': answer('application/xml', () => {
+        const sitemaps = [
+          [`${base}/packed.xml.gz`, '2030-01-01'],
+          [`${base}/list.txt`],
+          [`${base}/old.xml`, '2020-01-01'],
+          [`${base}/missing.xml`],
+          [`${base}/broken.xml`],
+          [`${base}/index.xml`],
+        ].map(
+          ([loc, at]) =>
+            `<sitemap><loc>${loc}</loc>${at ? `<lastmod>${at}</lastmod>` : ''}</sitemap>`,
+        );
+        return `${HEAD}<sitemapindex ${XMLNS}>${sitemaps.join('')}</sitemapindex>`;
+      }),
+      '/packed.xml.gz': answer('application/gzip', () =>
+        gzipSync(
+          urlset([
+            [page('1?a=1&b=2'), '2030-01-01T10:00:00Z'],
+            [page(2), '2020-01-01'],
+            [page(3)],
+            ['ftp://example.com/', '2030-01-01'],
+          ]),
+        ),
+      ),
+      '/list.txt': answer('text/plain', () => `${page(4)}\r\n\nno URL\n${page(5)}`),
+      '/old.xml': answer('application/xml', () => urlset([[page(6)]])),
+      '/missing.xml': (_request, response) => response.writeHead(404).end('gone'),
+      '/broken.xml': answer('application/xml', () => '<urlset><url>'),
+    },
+  });
+  base = site.url;
+  await using app = await startApp();
+  const shop = await createCrawler(app, 'shop');
+  const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
+  const sitemap = ['--sitemap', `${base}/index.xml`];
+  const args = ['push', 'shop', ...sitemap, '--since', '2025-01-01', '--batch', 'map'];
+  const pushed = await runCommandLine(args, { env });
+  expect(pushed.code, pushed.stderr).toBe(0);
+  const lines = pushed.stdout.trim().split('\n');
+  const urls = lines.map((line) => line.split(' ')[1]);
+  expect(urls).toEqual([page('1?a=1&b=2'), page(3), page(4), page(5)]);
+  expect(pushed.stderr).toContain('/missing.xml cannot be read: status_404');
+  expect(pushed.stderr).toContain('/broken.xml cannot be read: not_a_sitemap');
+  const { json } = await app.rest('GET', `${shop.path}/batches/map`);
+  expect(json).toMatchObject({ accepted: 4 });
+
+  const all = await app.rest('GET', `/sitemap?token=${NORMAL}&url=${base}/index.xml`);
+  const messages = all.text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const found = messages.flatMap((each) => each.urls);
+  expect(found).toHaveLength(6);
+  expect(found).toContainEqual({ url: page(2), lastmod: '2020-01-01T00:00:00Z' });
+});
+
+test('what cannot be read or requested is refused by its reason', async () => {
+  await using site = await startSite({
+    routes: { '/no.xml': answer('application/xml', () => '<urlset>') },
+  });
+  await using app = await startApp();
+  const read = (url: string) => app.rest('GET', `/sitemap?token=${NORMAL}&url=${url}`);
+  const broken = await read(`${site.url}/no.xml`);
+  expect(broken.json).toMatchObject({ code: 'sitemap_unreadable', field: 'url' });
+  // The service's own client guards what may be reached.
+  const inside = await read('http://169.254.169.254/sitemap.xml');
+  expect(inside.json.error).toContain('address_not_allowed');
+  expect((await read('nonsense')).status).toBe(422);
+});
