@@ -166,7 +166,7 @@ describe('a crawl in a browser', () => {
     expect(await crawl('/status/503')).toMatchObject({ cb_status: 503, original_status: 503 });
     expect(await crawl('/empty')).toMatchObject({ cb_status: 520 });
     expect(await crawl('/redirect/2')).toMatchObject({ url: `${site.url}/page/0` });
-    expect(await crawl('/loop')).toMatchObject({ cb_status: 523, original_status: 0 });
+    expect(await crawl('/loop')).toMatchObject({ cb_status: 523, original_status: 302 });
     expect(await crawl('http://nowhere.invalid/')).toMatchObject({ cb_status: 521 });
   });
 
