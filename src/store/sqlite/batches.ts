@@ -2,7 +2,6 @@ import type { Batch } from '../../domain/batch.ts';
 import { toWall } from '../../domain/clock.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { chargedBytes } from '../../domain/quotas.ts';
-import { tallyEnd } from '../../domain/tally.ts';
 import { mapListing, takeRows } from '../listing-cursor.ts';
 import type { BatchEvent, BatchStore, Listing, ListingPart } from '../store.ts';
 import { addStored } from './accounts.ts';
@@ -12,8 +11,8 @@ import { insertDelivery } from './finish.ts';
 import type { InThread } from './in-thread.ts';
 import { purgeCount } from './lease.ts';
 import { placedBytes } from './pages.ts';
+import { purgeJobs } from './purge-jobs.ts';
 import { type Sql, type SqlRow, toDate, toOptionalDate } from './sql.ts';
-import { freeKey } from './unique-keys.ts';
 
 function toBatch(sql: Sql, row: SqlRow, now: Date): Batch {
   const batchId = String(row.batch_id);
@@ -80,25 +79,13 @@ function cancel(
   limit: number,
   now: Date,
 ): number {
-  const rows = sql.all(
-    `DELETE FROM jobs WHERE rid IN (SELECT rid FROM jobs
-      WHERE batch_id = ? AND state IN ('waiting', 'retrying') AND gen = ? LIMIT ?)
-      RETURNING rid, state, account_id, size, unique_key`,
-    batchId,
-    purgeCount(sql, crawlerId) ?? -1,
-    limit,
+  return purgeJobs(
+    sql,
+    crawlerId,
+    `SELECT rid FROM jobs WHERE batch_id = ? AND state IN ('waiting', 'retrying') AND gen = ? LIMIT ?`,
+    [batchId, purgeCount(sql, crawlerId) ?? -1, limit],
+    now,
   );
-  const counts = createCounts();
-  for (const row of rows) {
-    freeKey(sql, crawlerId, String(row.rid), row.unique_key);
-    counts.add(crawlerId, row.state === 'retrying' ? 'retrying' : 'waiting', -1);
-    counts.addTally(crawlerId, tallyEnd({ end: 'purged' }));
-    counts.add(crawlerId, 'held_bytes', -Number(row.size));
-    counts.addQueued(String(row.account_id), -1);
-    counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));
-  }
-  counts.write(sql, now);
-  return rows.length;
 }
 
 const HAS_JOBS = 'EXISTS (SELECT 1 FROM jobs j WHERE j.batch_id = b.batch_id)';

@@ -1,12 +1,10 @@
 import type { HostState } from '../../domain/host-state.ts';
-import { tallyEnd } from '../../domain/tally.ts';
 import type { HostReport, QueuedHost } from '../host-store.ts';
-import { createCounts } from './counts.ts';
 import type { InThread, QueuePart, QueuePosition, ThreadHosts } from './in-thread.ts';
 import { purgeCount } from './lease.ts';
 import { ORDER } from './look.ts';
+import { purgeJobs } from './purge-jobs.ts';
 import { insertRow, type Sql, type SqlRow, toDate } from './sql.ts';
-import { freeKey } from './unique-keys.ts';
 
 /** Jobs that one part of a queue goes over: some milliseconds of the database thread. */
 const PART_JOBS = 10_000;
@@ -63,25 +61,13 @@ function toQueuedHost(row: SqlRow): QueuedHost {
 }
 
 function purge(sql: Sql, crawlerId: string, host: string, limit: number, now: Date): number {
-  const rows = sql.all(
-    `DELETE FROM jobs WHERE rid IN (SELECT rid FROM jobs INDEXED BY jobs_by_host
-      WHERE ${IS_QUEUED} AND host = ? LIMIT ?) RETURNING rid, state, account_id, size, unique_key`,
+  return purgeJobs(
+    sql,
     crawlerId,
-    purgeCount(sql, crawlerId) ?? -1,
-    host,
-    limit,
+    `SELECT rid FROM jobs INDEXED BY jobs_by_host WHERE ${IS_QUEUED} AND host = ? LIMIT ?`,
+    [crawlerId, purgeCount(sql, crawlerId) ?? -1, host, limit],
+    now,
   );
-  const counts = createCounts();
-  for (const row of rows) {
-    freeKey(sql, crawlerId, String(row.rid), row.unique_key);
-    counts.add(crawlerId, row.state === 'retrying' ? 'retrying' : 'waiting', -1);
-    counts.addTally(crawlerId, tallyEnd({ end: 'purged' }));
-    counts.add(crawlerId, 'held_bytes', -Number(row.size));
-    counts.addQueued(String(row.account_id), -1);
-    counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));
-  }
-  counts.write(sql, now);
-  return rows.length;
 }
 
 /** What is known of hosts, and the queue by host. */
