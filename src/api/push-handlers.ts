@@ -179,9 +179,9 @@ function toCrawlInput(request: Crawlable): CrawlInput {
   const { url, method, body, postContentType } = request;
   return {
     url,
-    ...(method === undefined ? {} : { method }),
-    ...(body === undefined ? {} : { body }),
-    ...(postContentType === undefined ? {} : { postContentType }),
+    method,
+    body,
+    postContentType,
     parameters: toParameters(request.parameters),
   };
 }
@@ -200,13 +200,22 @@ function toPushInput(
     readonly uniqueFor?: number | undefined;
   },
 ): PushInput {
-  const { callbackHeaders, queueTimeout, metadata, delay, priority } = item;
-  const { unique, uniqueKey, uniqueFor, batch } = item;
-  const notBefore = item.notBefore && timestampDate(item.notBefore);
   return {
-    ...toCrawlInput(item),
-    ...defined({ callbackHeaders, queueTimeout, metadata, notBefore, delay, priority }),
-    ...defined({ unique, uniqueKey, uniqueFor, batch }),
+    url: item.url,
+    method: item.method,
+    body: item.body,
+    postContentType: item.postContentType,
+    parameters: toParameters(item.parameters),
+    callbackHeaders: item.callbackHeaders,
+    queueTimeout: item.queueTimeout,
+    metadata: item.metadata,
+    notBefore: item.notBefore && timestampDate(item.notBefore),
+    delay: item.delay,
+    priority: item.priority,
+    unique: item.unique,
+    uniqueKey: item.uniqueKey,
+    uniqueFor: item.uniqueFor,
+    batch: item.batch,
   };
 }
 
@@ -215,10 +224,12 @@ function resultMessages(
   { items }: { readonly items: readonly Crawlable[] },
   { tokenType }: TokenOwner,
 ): MessageInitShape<typeof PushResultSchema>[] {
-  return results.map((result, at) => ({
-    ...resultMessage(result),
-    ignoredParameters: ignoredParameters(toParameters(items[at]?.parameters), tokenType),
-  }));
+  return results.map((result, at) => {
+    const parameters = items[at]?.parameters;
+    if (parameters === undefined) return resultMessage(result);
+    const ignored = ignoredParameters(toParameters(parameters), tokenType);
+    return { ...resultMessage(result), ignoredParameters: ignored };
+  });
 }
 
 function resultMessage(item: PushedItem): MessageInitShape<typeof PushResultSchema> {

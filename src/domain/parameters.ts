@@ -16,6 +16,9 @@ export type CrawlParameters = {
   readonly [Name in keyof ParameterRows]?: ParameterValue<ParameterRows[Name][0]>;
 };
 
+/** Most pushes have no parameters. */
+const NONE: CrawlParameters = {};
+
 const isAbsent = (value: unknown): boolean =>
   value === undefined || value === '' || value === false;
 
@@ -41,6 +44,7 @@ export function parseCrawlParameters(
   input: Readonly<Record<string, unknown>>,
   tokenType: TokenType,
 ): CrawlParameters {
+  if (Object.keys(input).length === 0) return NONE;
   const parsed: Record<string, unknown> = {};
   // `cookies` is another name of `set_cookies`.
   const given: Readonly<Record<string, unknown>> = {

@@ -139,7 +139,13 @@ export function chargedRecordBytes(record: Pick<CrawlRecord, 'body' | 'request'>
 
 /** Bytes that a queued job is charged with. */
 export function chargedJobBytes(job: Job): number {
-  const { url, body, parameters, callbackHeaders, metadata = '' } = job;
-  const texts = [url, metadata, JSON.stringify(parameters), JSON.stringify(callbackHeaders)];
-  return (body?.byteLength ?? 0) + texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  const { url, body, parameters, callbackHeaders, metadata } = job;
+  let bytes = Buffer.byteLength(url) + jsonBytes(parameters) + jsonBytes(callbackHeaders);
+  if (body !== undefined) bytes += body.byteLength;
+  if (metadata !== undefined) bytes += Buffer.byteLength(metadata);
+  return bytes;
+}
+
+function jsonBytes(value: object): number {
+  return Buffer.byteLength(JSON.stringify(value));
 }

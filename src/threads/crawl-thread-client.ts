@@ -1,17 +1,12 @@
+import { createBatchedPort, type Messages } from '../domain/batched-port.ts';
 import type { Logger } from '../domain/logger.ts';
 import { createTransientMap } from '../domain/transient-map.ts';
 import type { CookieSession, Page } from '../engine/engine.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
-import { createBatchedPort } from './batched-port.ts';
 import type { CrawlResult } from './build-result.ts';
 import { ThreadLost } from './thread-lost.ts';
-import type {
-  CrawlThreadSettings,
-  FromCrawlThread,
-  Messages,
-  ToCrawlThread,
-} from './thread-messages.ts';
+import type { CrawlThreadSettings, FromCrawlThread, ToCrawlThread } from './thread-messages.ts';
 import { NOBODY, startWatchedThread, type ThreadEnd } from './watched-thread.ts';
 
 /** The answer to a request: its result, or a page whose document must be read first. */

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { parentPort, workerData } from 'node:worker_threads';
+import { createBatchedPort, type Messages } from '../domain/batched-port.ts';
 import { systemClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
 import { discard } from '../domain/discard.ts';
@@ -13,7 +14,6 @@ import { readBody } from '../engine/http/read-body.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import { createHttpClient } from '../net/create-http-client.ts';
 import type { Room } from '../net/http-client.ts';
-import { createBatchedPort } from './batched-port.ts';
 import { buildResult, type CrawlResult, needsDocument, SMALL_BYTES } from './build-result.ts';
 import { largeBodies } from './large-bodies.ts';
 import { watchService } from './service-beat.ts';
@@ -21,7 +21,6 @@ import { createStartQueue } from './start-queue.ts';
 import {
   type CrawlThreadSettings,
   type FromCrawlThread,
-  type Messages,
   type ToCrawlThread,
   threadState,
   transferable,

@@ -64,9 +64,6 @@ export type FromCrawlThread =
       readonly message: string;
     };
 
-/** A batch: one message for each iteration of the event loop costs less than one for each item. */
-export type Messages<Message> = readonly Message[];
-
 /**
  * Three numbers that a thread shares with the service: its heartbeat, its current request, and the
  * heartbeat of the service.

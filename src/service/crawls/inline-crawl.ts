@@ -133,7 +133,7 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
       const { accountId } = owner.account;
       const { tokenType } = owner;
       deps.quotas.takeRequest(owner.account);
-      const request = parseCrawlRequest(input, tokenType, deps.offer);
+      const { request } = parseCrawlRequest(input, tokenType, deps.offer);
       if (!store && request.parameters.screenshot === true) {
         await deps.quotas.assertStorage(owner.account, 'screenshot');
       }

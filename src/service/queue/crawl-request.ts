@@ -8,9 +8,9 @@ import { parseTargetUrl } from '../../domain/target-url.ts';
 export interface CrawlInput {
   readonly url: string;
   /** GET when absent. */
-  readonly method?: string;
-  readonly body?: Uint8Array;
-  readonly postContentType?: string;
+  readonly method?: string | undefined;
+  readonly body?: Uint8Array | undefined;
+  readonly postContentType?: string | undefined;
   /** By wire name. */
   readonly parameters: Readonly<Record<string, unknown>>;
 }
@@ -26,13 +26,19 @@ export interface CrawlOffer {
   readonly allowsSnippets: boolean;
 }
 
+/** A crawl after validation, and the host of its URL with its port, unless that is the usual one. */
+export interface ParsedCrawl {
+  readonly request: CrawlRequest;
+  readonly host: string;
+}
+
 /** Validates the crawl. Throws `invalid` naming the parameter. */
 export function parseCrawlRequest(
   input: CrawlInput,
   tokenType: TokenType,
   offer: CrawlOffer,
-): CrawlRequest {
-  const url = parseTargetUrl(input.url);
+): ParsedCrawl {
+  const { url, host } = parseTargetUrl(input.url);
   const parameters = parseCrawlParameters(input.parameters, tokenType);
   assertProxyConfigured(parameters, offer);
   if (parameters.js_snippet !== undefined && !offer.allowsSnippets) {
@@ -40,7 +46,7 @@ export function parseCrawlRequest(
   }
   const method = (input.method ?? 'GET').toUpperCase();
   if (method === 'GET') {
-    return { url, method, body: undefined, contentType: undefined, parameters };
+    return { request: { url, method, body: undefined, contentType: undefined, parameters }, host };
   }
   if (method !== 'POST' && method !== 'PUT') {
     throw invalidField('method', 'method must be GET, POST or PUT.');
@@ -58,7 +64,7 @@ export function parseCrawlRequest(
   if (!/^[\w.+-]+\/[\w.+-]+(\s*;[ -~]*)?$/.test(contentType)) {
     throw invalidField('post_content_type', 'post_content_type must be a media type.');
   }
-  return { url, method, body, contentType, parameters };
+  return { request: { url, method, body, contentType, parameters }, host };
 }
 
 function assertProxyConfigured(

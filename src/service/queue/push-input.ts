@@ -2,7 +2,6 @@ import { parseBatchName } from '../../domain/batch.ts';
 import { parseCallbackHeaders } from '../../domain/callback-headers.ts';
 import { fromWall, type WallClock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
-import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { invalidField } from '../../domain/errors.ts';
 import type { CrawlRequest, Job } from '../../domain/job.ts';
@@ -21,24 +20,24 @@ import { laneOf } from './lane-of.ts';
 
 /** One URL to queue, as the client gives it. */
 export interface PushInput extends CrawlInput {
-  readonly callbackHeaders?: string;
+  readonly callbackHeaders?: string | undefined;
   /** Minutes. */
-  readonly queueTimeout?: number;
+  readonly queueTimeout?: number | undefined;
   /** The failed crawl that it repeats. */
-  readonly againOf?: string;
+  readonly againOf?: string | undefined;
   /** The name of a batch. */
-  readonly batch?: string;
+  readonly batch?: string | undefined;
   /** JSON. */
-  readonly metadata?: string;
-  readonly priority?: number;
+  readonly metadata?: string | undefined;
+  readonly priority?: number | undefined;
   /** By the clock that people see. */
-  readonly notBefore?: Date;
+  readonly notBefore?: Date | undefined;
   /** Seconds. */
-  readonly delay?: number;
-  readonly unique?: boolean;
-  readonly uniqueKey?: string;
+  readonly delay?: number | undefined;
+  readonly unique?: boolean | undefined;
+  readonly uniqueKey?: string | undefined;
   /** Seconds. */
-  readonly uniqueFor?: number;
+  readonly uniqueFor?: number | undefined;
 }
 
 /** What a job is made with. */
@@ -46,11 +45,12 @@ interface Making {
   readonly clock: WallClock;
   readonly now: Date;
   readonly offer: CrawlOffer;
+  readonly traceparent: string | undefined;
 }
 
 /** The job of a push. Throws `invalid` naming the field. */
 export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
-  const { now, offer } = making;
+  const { now, offer, traceparent } = making;
   const minutes = input.queueTimeout ?? 0;
   if (minutes !== 0) integerInRange('queue_timeout', minutes, 1, MAX_QUEUE_TIMEOUT_MINUTES);
   const headers = deliveryModes[crawler.delivery].postsToCallback
@@ -58,24 +58,27 @@ export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
     : '';
   const notBefore = toNotBefore(input, making);
   const waitsFrom = notBefore ?? now;
-  const request = parseCrawlRequest(input, crawler.tokenType, offer);
+  const { request, host } = parseCrawlRequest(input, crawler.tokenType, offer);
   return {
-    ...request,
+    url: request.url,
+    method: request.method,
+    body: request.body,
+    contentType: request.contentType,
+    parameters: request.parameters,
     rid: createRid(now),
     crawlerId: crawler.crawlerId,
     accountId: crawler.accountId,
-    host: laneOf(request.url, crawler.groupByDomain),
+    host: laneOf(host, crawler.groupByDomain),
     priority: integerInRange('priority', input.priority ?? DEFAULT_PRIORITY, 0, MAX_PRIORITY),
     callbackHeaders: headers === '' ? [] : parseCallbackHeaders(headers),
     queueDeadline: minutes === 0 ? undefined : new Date(waitsFrom.getTime() + minutes * 60_000),
     createdAt: now,
-    ...defined({
-      againOf: input.againOf,
-      batch: parseBatchName(input.batch ?? ''),
-      metadata: parseMetadata(input.metadata ?? ''),
-      notBefore,
-      unique: toUnique(input, crawler, request, now),
-    }),
+    againOf: input.againOf,
+    batch: parseBatchName(input.batch ?? ''),
+    metadata: parseMetadata(input.metadata ?? ''),
+    notBefore,
+    unique: toUnique(input, crawler, request, now),
+    traceparent,
   };
 }
 

@@ -99,9 +99,7 @@ export function createPushing(deps: PushingDeps): Pushing {
   ): ParsedBatch {
     const now = clock.now();
     const items = inputs.map((input) =>
-      attempt(
-        (): Job => ({ ...toJob(input, crawler, { clock, now, offer: deps.offer }), traceparent }),
-      ),
+      attempt((): Job => toJob(input, crawler, { clock, now, offer: deps.offer, traceparent })),
     );
     return { crawler, items, jobs: items.filter(isJob) };
   }

@@ -1,7 +1,6 @@
 import { BATCH_KEPT_DAYS, type BatchEnds, MAX_BATCHES } from '../../domain/batch.ts';
 import { toWall } from '../../domain/clock.ts';
 import { DAY_MS } from '../../domain/durations.ts';
-import type { Job } from '../../domain/job.ts';
 import { createRid } from '../../domain/rid.ts';
 import type { PushOutcome } from '../store.ts';
 import { insertRow, type Sql } from './sql.ts';
@@ -9,12 +8,12 @@ import { insertRow, type Sql } from './sql.ts';
 /** How long a batch is kept after its last push, and after its end. */
 export const BATCH_KEPT_MS = BATCH_KEPT_DAYS * DAY_MS;
 
-/** The batches that the jobs of one push name. */
-export function openBatches(sql: Sql, now: Date) {
+/** The batches of a crawler that pushes name. */
+export function openBatches(sql: Sql, crawlerId: string, now: Date) {
   const opened = new Map<string, { readonly batchId: string; accepted: number }>();
   const keptMs = toWall(sql, now).getTime();
 
-  function create({ crawlerId, batch: name = '' }: Job) {
+  function create(name: string) {
     const count = sql.get('SELECT count(*) AS n FROM batches WHERE crawler_id = ?', crawlerId);
     if (Number(count?.n) >= MAX_BATCHES) return { refused: 'too_many_batches' } as const;
     const batch = { batchId: createRid(toWall(sql, now)), accepted: 0 };
@@ -30,24 +29,21 @@ export function openBatches(sql: Sql, now: Date) {
   }
 
   return {
-    /** The batch of a job that is about to be inserted; undefined if it belongs to none. */
-    open(
-      job: Job,
-    ): { readonly batchId: string } | Extract<PushOutcome, { refused: string }> | undefined {
-      if (job.batch === undefined) return undefined;
-      let batch = opened.get(job.batch);
+    /** The batch of a job that is about to be inserted. */
+    open(name: string): { readonly batchId: string } | Extract<PushOutcome, { refused: string }> {
+      let batch = opened.get(name);
       if (batch === undefined) {
         const row = sql.get(
           'SELECT batch_id, closed_at FROM batches WHERE crawler_id = ? AND name = ?',
-          job.crawlerId,
-          job.batch,
+          crawlerId,
+          name,
         );
         if (row !== undefined && row.closed_at !== null) return { refused: 'batch_closed' };
         const found =
-          row === undefined ? create(job) : { batchId: String(row.batch_id), accepted: 0 };
+          row === undefined ? create(name) : { batchId: String(row.batch_id), accepted: 0 };
         if ('refused' in found) return found;
         batch = found;
-        opened.set(job.batch, batch);
+        opened.set(name, batch);
       }
       batch.accepted += 1;
       return batch;

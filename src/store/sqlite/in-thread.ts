@@ -1,13 +1,15 @@
 import type { HostStore, QueuedHost } from '../host-store.ts';
-import type { QueueStore, TurnReceipt } from '../queue-store.ts';
+import type { PushLimits, QueueStore, TurnReceipt } from '../queue-store.ts';
 import type { AggregateName, Store } from '../store.ts';
+import type { PushRows, RowsReceipt } from './push-rows.ts';
 import type { Sql } from './sql.ts';
 
 /**
  * The queue as the database thread offers it: a turn without the deliveries that it won, which
  * would be copied back with their pages.
  */
-export type ThreadQueue = Omit<QueueStore, 'turn'> & {
+export type ThreadQueue = Omit<QueueStore, 'turn' | 'push'> & {
+  push(requests: readonly PushRows[], limits: PushLimits, now: Date): Promise<RowsReceipt[]>;
   turn(...args: Parameters<QueueStore['turn']>): Promise<Omit<TurnReceipt, 'held'>>;
   /** A turn that has nothing to write. */
   look(...args: Parameters<QueueStore['turn']>): Promise<Omit<TurnReceipt, 'held'>>;

@@ -1,62 +1,110 @@
-import { toWall } from '../../domain/clock.ts';
-import type { Job } from '../../domain/job.ts';
 import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
-import { chargedJobBytes } from '../../domain/quotas.ts';
 import { EPISODE_END, PUSH_REQUEST_MS } from '../rules.ts';
-import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
+import type { PushLimits, PushOutcome } from '../store.ts';
 import { openBatches } from './batch-counts.ts';
-import { createCounts } from './counts.ts';
+import { type Counts, createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
-import { insertRow, type Sql, toMs } from './sql.ts';
+import { AT, COLUMNS, type JobRow, type PushRows, type RowsReceipt } from './push-rows.ts';
+import { insertRow, placeholders, type Sql, toOptionalText } from './sql.ts';
 import { firstOfKey, takeKey } from './unique-keys.ts';
 
 /** Checks the limits and inserts the jobs; see `QueueStore.push`. */
-export function push(
-  sql: Sql,
-  requests: readonly PushRequest[],
-  limits: PushLimits,
-  now: Date,
-): PushReceipt[] {
-  return requests.map((request) => pushOne(sql, request, limits, now));
+export function push(sql: Sql, ...args: PushArguments): RowsReceipt[] {
+  return pushTogether(sql, [args]).flat();
 }
 
-function pushOne(sql: Sql, request: PushRequest, limits: PushLimits, now: Date): PushReceipt {
-  const { crawlerId, accountId, jobs } = request;
-  const room = readRoom(sql, crawlerId, accountId);
-  const settings = request.settings ?? room?.settings;
-  if (room === undefined || room.settings !== settings) {
-    const refused = { refused: 'crawler_not_found' } as const;
-    return { outcomes: jobs.map(() => refused), crossedAccountLimit: false, leased: false };
+/** The arguments of `QueueStore.push`. */
+export type PushArguments = readonly [requests: readonly PushRows[], limits: PushLimits, now: Date];
+
+/**
+ * Performs calls of `push` of one transaction, in order. Crawlers and accounts are read once for all
+ * of them, and counters are written once.
+ */
+export function pushTogether(sql: Sql, calls: readonly PushArguments[]): RowsReceipt[][] {
+  const targets = new Map<string, Target | undefined>();
+  const accounts = new Map<string, AccountRoom>();
+  const counts = createCounts();
+
+  function targetOf({ crawlerId, accountId }: PushRows, now: Date): Target | undefined {
+    if (targets.has(crawlerId)) return targets.get(crawlerId);
+    const row = readTarget(sql, crawlerId, accountId);
+    let target: Target | undefined;
+    if (row !== undefined) {
+      const account = accounts.get(accountId) ?? { ...row.account, wasOver: row.account.isOver };
+      accounts.set(accountId, account);
+      target = { ...row, account, batches: openBatches(sql, crawlerId, now), accepted: 0 };
+    }
+    targets.set(crawlerId, target);
+    return target;
   }
-  const leased = room.leaseUntil > now.getTime();
-  const before = findOutcomes(sql, request, now);
-  if (before !== undefined) return { outcomes: before, crossedAccountLimit: false, leased };
-  const { outcomes, accepted, bytes } = insertAccepted(sql, jobs, { limits, room, now });
-  notePriorities(sql, request, room);
-  if (accepted > 0) count(sql, request, { accepted, bytes }, now);
-  if (accepted > 0) keepOutcomes(sql, request, outcomes, now);
-  const queued = room.queued + accepted;
-  const crossedAccountLimit = updateEpisode(sql, accountId, { room, queued, limits });
-  return { outcomes, crossedAccountLimit, leased };
+
+  function pushOne(request: PushRows, limits: PushLimits, now: Date): RowsReceipt {
+    const { rows } = request;
+    const target = targetOf(request, now);
+    const settings = request.settings ?? target?.settings;
+    if (target === undefined || target.settings !== settings) {
+      const refused = { refused: 'crawler_not_found' } as const;
+      return { outcomes: rows.map(() => refused), crossedAccountLimit: false, leased: false };
+    }
+    const { account } = target;
+    const leased = target.leaseUntil > now.getTime();
+    const known = findOutcomes(sql, request, now);
+    if (known !== undefined) return { outcomes: known, crossedAccountLimit: false, leased };
+    const queuedBefore = account.queued;
+    const { outcomes, accepted, bytes } = insertAccepted(sql, request, { limits, target, now });
+    notePriorities(sql, request, target);
+    if (accepted > 0) {
+      count(counts, request, { accepted, bytes });
+      keepOutcomes(sql, request, outcomes, now);
+    }
+    const receipt = { crossedAccountLimit: updateEpisode(account, queuedBefore, limits), leased };
+    return accepted === rows.length ? receipt : { outcomes, ...receipt };
+  }
+
+  const receipts = calls.map(([requests, limits, now]) =>
+    requests.map((request) => pushOne(request, limits, now)),
+  );
+  const now = calls.at(-1)?.[2] ?? new Date(0);
+  counts.write(sql, now);
+  for (const [crawlerId, target] of targets) {
+    if (target === undefined || target.accepted === 0) continue;
+    target.batches.write();
+    wakeBy(sql, crawlerId, now, 'job');
+  }
+  for (const [accountId, { isOver, wasOver }] of accounts) {
+    if (isOver === wasOver) continue;
+    sql.run('UPDATE accounts SET over_limit = ? WHERE account_id = ?', Number(isOver), accountId);
+  }
+  return receipts;
 }
 
-/** What a push is checked against. */
-interface Room {
-  /** Waiting and retrying URLs of the crawler. */
-  readonly held: number;
-  /** Waiting and retrying URLs of the account. */
-  readonly queued: number;
-  /** Whether the account is in an episode over its limit, as of the push before. */
-  readonly isOver: boolean;
+/** What the pushes to an account are checked against. */
+interface AccountRoom {
+  /** Its waiting and retrying URLs. */
+  queued: number;
+  /** Whether it is in an episode over its limit, as of the push before. */
+  isOver: boolean;
+  /** The same, as stored. */
+  readonly wasOver: boolean;
+}
+
+/** The crawler of pushes. */
+interface Target {
+  readonly account: AccountRoom;
+  /** Its waiting and retrying URLs. */
+  held: number;
+  /** How many jobs were inserted. */
+  accepted: number;
+  readonly batches: ReturnType<typeof openBatches>;
   readonly purges: number;
-  readonly hasPriorities: boolean;
+  hasPriorities: boolean;
   readonly leaseUntil: number;
   /** `CrawlerChanges.settings`. */
   readonly settings: number;
 }
 
 /** Undefined when the crawler is gone. */
-function readRoom(sql: Sql, crawlerId: string, accountId: string): Room | undefined {
+function readTarget(sql: Sql, crawlerId: string, accountId: string) {
   const row = sql.get(
     `SELECT waiting + retrying AS held, lease_until, purges, has_priorities,
         (SELECT updated_at FROM crawlers c WHERE c.crawler_id = d.crawler_id) AS settings,
@@ -71,8 +119,7 @@ function readRoom(sql: Sql, crawlerId: string, accountId: string): Room | undefi
   return {
     settings: Number(row.settings),
     held: Number(row.held),
-    queued: Number(row.queued),
-    isOver: row.over_limit === 1,
+    account: { queued: Number(row.queued), isOver: row.over_limit === 1 },
     purges: Number(row.purges),
     hasPriorities: row.has_priorities === 1,
     leaseUntil: Number(row.lease_until),
@@ -82,7 +129,7 @@ function readRoom(sql: Sql, crawlerId: string, accountId: string): Room | undefi
 /** The outcomes of an earlier call of the same request. */
 function findOutcomes(
   sql: Sql,
-  { crawlerId, requestId }: PushRequest,
+  { crawlerId, requestId }: PushRows,
   now: Date,
 ): PushOutcome[] | undefined {
   if (requestId === undefined) return undefined;
@@ -99,7 +146,7 @@ function findOutcomes(
 /** Keeps the outcomes for a repetition of the request. */
 function keepOutcomes(
   sql: Sql,
-  { crawlerId, requestId }: PushRequest,
+  { crawlerId, requestId }: PushRows,
   outcomes: readonly PushOutcome[],
   now: Date,
 ): void {
@@ -117,93 +164,70 @@ function keepOutcomes(
 /** Inserts the jobs that there is room for. */
 function insertAccepted(
   sql: Sql,
-  jobs: readonly Job[],
-  { limits, room, now }: { readonly limits: PushLimits; readonly room: Room; readonly now: Date },
+  { crawlerId, accountId, rows, untils }: PushRows,
+  {
+    limits,
+    target,
+    now,
+  }: { readonly limits: PushLimits; readonly target: Target; readonly now: Date },
 ) {
-  let { held, queued } = room;
+  const { account, purges } = target;
+  const before = target.accepted;
   let bytes = 0;
-  const batches = openBatches(sql, now);
-  const outcomes = jobs.map((job): PushOutcome => {
-    const first = firstOfKey(sql, job, room.purges, now);
-    if (first !== undefined) return { rid: first, duplicate: true };
-    if (queued > limits.accountQueue) return { refused: 'account_queue_full' };
-    if (held >= limits.crawlerQueue) return { refused: 'crawler_queue_full' };
-    const batch = batches.open(job);
+  const outcomes = rows.map((row, at): PushOutcome => {
+    const rid = String(row[AT.rid]);
+    const key = toOptionalText(row[AT.unique_key]);
+    if (key !== undefined) {
+      const first = firstOfKey(sql, crawlerId, key, purges, now);
+      if (first !== undefined) return { rid: first, duplicate: true };
+    }
+    if (account.queued > limits.accountQueue) return { refused: 'account_queue_full' };
+    if (target.held >= limits.crawlerQueue) return { refused: 'crawler_queue_full' };
+    const name = toOptionalText(row[AT.batch]);
+    const batch = name === undefined ? undefined : target.batches.open(name);
     if (batch !== undefined && 'refused' in batch) return batch;
-    bytes += insert(sql, job, room.purges, batch?.batchId);
-    takeKey(sql, job, room.purges);
-    held += 1;
-    queued += 1;
-    return { rid: job.rid };
+    const insert = INSERTS[row.length - 1] ?? '';
+    sql.run(insert, crawlerId, accountId, purges, batch?.batchId ?? null, ...row);
+    if (key !== undefined) takeKey(sql, { crawlerId, key, rid, gen: purges, until: untils?.[at] });
+    bytes += Number(row[AT.size]);
+    target.held += 1;
+    target.accepted += 1;
+    account.queued += 1;
+    return { rid };
   });
-  batches.write();
-  return { outcomes, accepted: queued - room.queued, bytes };
+  return { outcomes, accepted: target.accepted - before, bytes };
 }
 
 /** Looks of a crawler go by age alone until a job has another priority than the default. */
-function notePriorities(sql: Sql, { crawlerId, jobs }: PushRequest, room: Room): void {
-  if (room.hasPriorities || jobs.every(({ priority }) => priority === DEFAULT_PRIORITY)) return;
+function notePriorities(sql: Sql, { crawlerId, rows }: PushRows, target: Target): void {
+  const isDefault = (row: JobRow): boolean => row[AT.priority] === DEFAULT_PRIORITY;
+  if (target.hasPriorities || rows.every(isDefault)) return;
+  target.hasPriorities = true;
   sql.run('UPDATE dispatch SET has_priorities = 1 WHERE crawler_id = ?', crawlerId);
 }
 
-/** Notes whether the account is over its limit; true if this push took it over. */
-function updateEpisode(
-  sql: Sql,
-  accountId: string,
-  {
-    room,
-    queued,
-    limits,
-  }: { readonly room: Room; readonly queued: number; readonly limits: PushLimits },
-): boolean {
-  const wasOver = room.isOver && room.queued > limits.accountQueue * EPISODE_END;
-  const isOver = queued > limits.accountQueue;
-  const goesOn = wasOver || isOver;
-  if (room.isOver !== goesOn) {
-    sql.run('UPDATE accounts SET over_limit = ? WHERE account_id = ?', Number(goesOn), accountId);
-  }
+/**
+ * Notes whether the account is over its limit; true if this push took it over. An episode ends below
+ * a part of the limit.
+ */
+function updateEpisode(account: AccountRoom, queuedBefore: number, limits: PushLimits): boolean {
+  const wasOver = account.isOver && queuedBefore > limits.accountQueue * EPISODE_END;
+  const isOver = account.queued > limits.accountQueue;
+  account.isOver = wasOver || isOver;
   return isOver && !wasOver;
 }
 
-/** Inserts a job and returns the bytes it counts for. */
-function insert(sql: Sql, job: Job, gen: number, batchId: string | undefined): number {
-  const size = chargedJobBytes(job);
-  insertRow(sql, 'jobs', {
-    rid: job.rid,
-    crawler_id: job.crawlerId,
-    account_id: job.accountId,
-    host: job.host,
-    priority: job.priority,
-    url: job.url,
-    method: job.method,
-    body: job.body ?? null,
-    content_type: job.contentType ?? null,
-    parameters: JSON.stringify(job.parameters),
-    callback_headers: JSON.stringify(job.callbackHeaders),
-    queue_deadline: toMs(job.queueDeadline),
-    created_at: toWall(sql, job.createdAt).getTime(),
-    state: 'waiting',
-    due_at: (job.notBefore ?? job.createdAt).getTime(),
-    not_before: toMs(job.notBefore),
-    gen,
-    size,
-    unique_key: job.unique?.key ?? null,
-    batch_id: batchId ?? null,
-    batch: job.batch ?? null,
-    again_of: job.againOf ?? null,
-    metadata: job.metadata ?? null,
-    traceparent: job.traceparent ?? null,
-  });
-  return size;
-}
+/** By the number of columns that the row fills. */
+const INSERTS = COLUMNS.map((_, at) => {
+  const columns = ['crawler_id', 'account_id', 'gen', 'batch_id', ...COLUMNS.slice(0, at + 1)];
+  return `INSERT INTO jobs (${columns.join(', ')}, state) VALUES (${placeholders(columns)}, 'waiting')`;
+});
 
 function count(
-  sql: Sql,
-  { crawlerId, accountId }: PushRequest,
+  counts: Counts,
+  { crawlerId, accountId }: PushRows,
   { accepted, bytes }: { readonly accepted: number; readonly bytes: number },
-  now: Date,
 ): void {
-  const counts = createCounts();
   counts.addBytes(accountId, 'queued_bytes', bytes);
   counts.add(crawlerId, 'held_bytes', bytes);
   counts.add(crawlerId, 'waiting', accepted);
@@ -211,6 +235,4 @@ function count(
   counts.addQueued(accountId, accepted);
   counts.addDay(crawlerId, 'pushed', accepted);
   counts.happened(crawlerId, 'push');
-  counts.write(sql, now);
-  wakeBy(sql, crawlerId, now, 'job');
 }

@@ -34,7 +34,16 @@ const MAX_STATEMENTS = 500;
 /** Creates the statement cache of a connection. */
 export function createSql(database: DatabaseSync): Sql {
   const statements = createLruMap<string, StatementSync>({ maxEntries: MAX_STATEMENTS });
+  let lastText = '';
+  let last: StatementSync | undefined;
   function prepared(sql: string): StatementSync {
+    if (sql !== lastText || last === undefined) {
+      last = find(sql);
+      lastText = sql;
+    }
+    return last;
+  }
+  function find(sql: string): StatementSync {
     let statement = statements.get(sql);
     if (statement === undefined) {
       statement = database.prepare(sql);

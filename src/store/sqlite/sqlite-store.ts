@@ -7,6 +7,7 @@ import { longestHosts } from './longest-hosts.ts';
 import { createPageWriter } from './page-writer.ts';
 import { PIECE_BYTES } from './pages.ts';
 import { preparePrivateFile } from './private-file.ts';
+import { toReceipt, toRows } from './push-rows.ts';
 import { createRates } from './rates.ts';
 import { openSqliteDatabase, type SqliteDatabase } from './thread/database.ts';
 import { aggregates } from './thread/operations.ts';
@@ -68,6 +69,11 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     crawlers: { ...crawlers, remove: upkeep.sweepsAfter(crawlers.remove) },
     queue: {
       ...queue,
+      async push(requests, limits, now) {
+        const rows = requests.map((request) => toRows(request, clock));
+        const receipts = await queue.push(rows, limits, now);
+        return requests.map((request, at) => toReceipt(receipts[at], request));
+      },
       async turn(lease, work, now) {
         if (looksOnly(work)) return { ...(await queue.look(lease, work, now)), held: [] };
         const outcomes = work.ended ?? [];

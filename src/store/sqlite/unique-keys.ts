@@ -1,15 +1,19 @@
-import type { Job } from '../../domain/job.ts';
-import { insertRow, type Sql, type SqlValue, toMs } from './sql.ts';
+import { insertRow, type Sql, type SqlValue } from './sql.ts';
 
-/** The `rid` of the job that has the key of this one; undefined if none has. */
-export function firstOfKey(sql: Sql, job: Job, purges: number, now: Date): string | undefined {
-  if (job.unique === undefined) return undefined;
+/** The `rid` of the job that has a key; undefined if none has. */
+export function firstOfKey(
+  sql: Sql,
+  crawlerId: string,
+  key: string,
+  purges: number,
+  now: Date,
+): string | undefined {
   const row = sql.get(
     `SELECT rid FROM unique_keys k WHERE crawler_id = ? AND key = ? AND gen = ?
       AND CASE WHEN until IS NULL THEN EXISTS (SELECT 1 FROM jobs j WHERE j.rid = k.rid)
         ELSE until > ? END`,
-    job.crawlerId,
-    job.unique.key,
+    crawlerId,
+    key,
     purges,
     now.getTime(),
   );
@@ -17,12 +21,24 @@ export function firstOfKey(sql: Sql, job: Job, purges: number, now: Date): strin
 }
 
 /** Gives the key of a new job to it. */
-export function takeKey(sql: Sql, { rid, crawlerId, unique }: Job, gen: number): void {
-  if (unique === undefined) return;
+export function takeKey(
+  sql: Sql,
+  {
+    crawlerId,
+    until = null,
+    ...key
+  }: {
+    readonly crawlerId: string;
+    readonly key: string;
+    readonly rid: string;
+    readonly gen: number;
+    readonly until: number | null | undefined;
+  },
+): void {
   insertRow(
     sql,
     'unique_keys',
-    { crawler_id: crawlerId, key: unique.key, rid, gen, until: toMs(unique.until) },
+    { crawler_id: crawlerId, ...key, until },
     'DO UPDATE SET rid = excluded.rid, gen = excluded.gen, until = excluded.until',
   );
 }

@@ -51,6 +51,24 @@ storeContract('SQLite', async () => {
   };
 });
 
+test('a push that fails leaves the pushes that arrived with it alone', async () => {
+  await using folder = await temporaryFolder();
+  const { store } = await openInFolder(folder.path);
+  const crawler = await createBench({ store }).crawler();
+  const { crawlerId, accountId } = crawler;
+  const job = makeJob(crawler);
+  const other = makeJob(crawler);
+  const pushed = await Promise.allSettled(
+    [job, job, other].map((each) =>
+      store.queue.push([{ crawlerId, accountId, jobs: [each] }], LIMITS, at(0)),
+    ),
+  );
+  expect(pushed.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  const counters = await store.crawlers.counters([crawlerId]);
+  expect(counters.get(crawlerId)).toMatchObject({ waiting: 2, pushed: 2 });
+  await store.close();
+});
+
 test('pushes that arrive together share a commit', async () => {
   await using folder = await temporaryFolder();
   const { store, database } = await openInFolder(folder.path);

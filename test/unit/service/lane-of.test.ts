@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { parseTargetUrl } from '../../../src/domain/target-url.ts';
 import { laneOf } from '../../../src/service/queue/lane-of.ts';
 
 test.each([
@@ -12,6 +13,7 @@ test.each([
   ['http://intranet/', 'intranet', 'intranet'],
   ['http://BÜCHER.example.de/', 'xn--bcher-kva.example.de', 'example.de'],
 ])('%s waits in the lane of its host, or of its domain', (url, host, domain) => {
-  expect(laneOf(url, false)).toBe(host);
-  expect(laneOf(url, true)).toBe(domain);
+  const target = parseTargetUrl(url);
+  expect(laneOf(target.host, false)).toBe(host);
+  expect(laneOf(target.host, true)).toBe(domain);
 });

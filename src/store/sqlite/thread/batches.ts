@@ -8,7 +8,7 @@ import {
 } from './database-messages.ts';
 import type { DiskSync } from './disk-sync.ts';
 import type { LogMark } from './log-mark.ts';
-import { operations, reads } from './operations.ts';
+import { joined, operations, reads } from './operations.ts';
 
 /** Performs calls, many in one transaction and one sync to disk. */
 export interface Batches {
@@ -111,8 +111,9 @@ function performBatch(sql: Sql, calls: readonly CallMessage[], mark?: LogMark): 
     const before = countChanges(sql);
     sql.exec('BEGIN');
     begun = true;
-    const answers = calls.map((call, _, { length }) =>
-      length === 1 ? { id: call.id, value: run(sql, call) } : perform(sql, call),
+    const groups = grouped(calls);
+    const answers = groups.flatMap((group) =>
+      calls.length === 1 ? run(sql, group) : perform(sql, group),
     );
     const committed = countChanges(sql) !== before;
     if (committed && mark === undefined) throw new Error('a read has written');
@@ -130,26 +131,45 @@ function performBatch(sql: Sql, calls: readonly CallMessage[], mark?: LogMark): 
   }
 }
 
-/** Runs a call that others share a transaction with: if it fails, they do not. */
-function perform(sql: Sql, call: CallMessage): Answer {
-  const { id } = call;
+/** Calls that follow one another and are performed together, else alone. */
+function grouped(calls: readonly CallMessage[]): readonly (readonly CallMessage[])[] {
+  const groups: CallMessage[][] = [];
+  for (const call of calls) {
+    const last = groups.at(-1);
+    if (joined.has(call.operation) && last?.[0]?.operation === call.operation) last.push(call);
+    else groups.push([call]);
+  }
+  return groups;
+}
+
+/** Runs calls that others share a transaction with: if they fail, the others do not. */
+function perform(sql: Sql, calls: readonly CallMessage[]): readonly Answer[] {
   sql.exec('SAVEPOINT call');
   try {
-    const value = run(sql, call);
+    const answers = run(sql, calls);
     sql.exec('RELEASE call');
-    return { id, value };
+    return answers;
   } catch (error) {
     sql.exec('ROLLBACK TO call');
     sql.exec('RELEASE call');
-    return { id, error: toErrorMessage(error) };
+    if (calls.length > 1) return calls.flatMap((call) => perform(sql, [call]));
+    return calls.map(({ id }) => ({ id, error: toErrorMessage(error) }));
   }
 }
 
-function run(sql: Sql, { operation, args, aheadMs }: CallMessage): unknown {
+function run(sql: Sql, calls: readonly CallMessage[]): readonly Answer[] {
+  const [{ operation, aheadMs, args }] = calls as readonly [CallMessage];
   sql.aheadMs = aheadMs;
+  if (calls.length > 1) {
+    const values = joined.get(operation)?.(
+      sql,
+      calls.map((call) => call.args),
+    );
+    return calls.map(({ id }, at) => ({ id, value: values?.[at] }));
+  }
   const known = operations.get(operation);
   if (known === undefined) throw new Error(`there is no operation ${operation}`);
-  return known(sql, ...(args as never[]));
+  return calls.map(({ id }) => ({ id, value: known(sql, ...(args as never[])) }));
 }
 
 function countChanges(sql: Sql): number {

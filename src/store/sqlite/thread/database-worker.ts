@@ -114,17 +114,17 @@ function serve(port: MessagePort, database: DatabaseSync, path: string): void {
     port.close();
   }
 
-  port.on('message', (first: Received) => {
+  port.on('message', (first: readonly Received[]) => {
     const calls: CallMessage[] = [];
     let closes = false;
-    let message: Received | undefined = first;
-    while (message !== undefined) {
-      if (message === 'close') closes = true;
-      else if ('backup' in message) {
-        const request = message;
-        copying = copying.then(() => copyTo(port, database, request));
-      } else calls.push(message);
-      message = receiveMessageOnPort(port)?.message as Received | undefined;
+    let messages: readonly Received[] | undefined = first;
+    while (messages !== undefined) {
+      for (const message of messages) {
+        if (message === 'close') closes = true;
+        else if ('backup' in message) copying = copying.then(() => copyTo(port, database, message));
+        else calls.push(message);
+      }
+      messages = receiveMessageOnPort(port)?.message as readonly Received[] | undefined;
     }
     if (calls.length > 0) batches.take(calls);
     if (closes) void close();

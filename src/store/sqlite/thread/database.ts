@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { createBatchedPort } from '../../../domain/batched-port.ts';
 import { createMachineClock, type ServiceClock } from '../../../domain/clock.ts';
 import { type DomainError, databaseUnavailable } from '../../../domain/errors.ts';
 import { createTransientMap } from '../../../domain/transient-map.ts';
@@ -71,6 +72,7 @@ export async function openSqliteDatabase(
   /** Calls by number that wait for their answer. */
   const waiting = createTransientMap<number, Pending>();
   const backups = new Map<number, Pending & { readonly onProgress: BackupProgress }>();
+  const calls = createBatchedPort<CallMessage | BackupRequest | 'close'>(worker);
   let nextId = 0;
   let commits = 0;
   let closing = false;
@@ -118,7 +120,7 @@ export async function openSqliteDatabase(
     const id = nextId++;
     const { aheadMs } = clock;
     const nowMs = clock.now().getTime();
-    worker.postMessage({ id, operation, args, nowMs, aheadMs } satisfies CallMessage);
+    calls.post({ id, operation, args, nowMs, aheadMs });
     return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
   }
 
@@ -129,7 +131,7 @@ export async function openSqliteDatabase(
     backup(path, onProgress) {
       if (ended || closing) return Promise.reject(gone());
       const request: BackupRequest = { backup: nextId++, path };
-      worker.postMessage(request);
+      calls.post(request);
       return new Promise((resolve, reject) => {
         backups.set(request.backup, { resolve: () => resolve(), reject, onProgress });
       });
@@ -140,7 +142,7 @@ export async function openSqliteDatabase(
     async close() {
       if (closing) return void (await exited);
       closing = true;
-      if (!ended) worker.postMessage('close');
+      if (!ended) calls.post('close');
       await exited;
     },
   };

@@ -10,6 +10,7 @@ import { maintain } from '../maintenance.ts';
 import { notices } from '../notices.ts';
 import { pages } from '../pages.ts';
 import { processes } from '../processes.ts';
+import { type PushArguments, pushTogether } from '../push.ts';
 import { queue } from '../queue.ts';
 import { results } from '../results.ts';
 import { screenshots } from '../screenshots.ts';
@@ -54,6 +55,12 @@ export const operations: ReadonlyMap<string, Operation> = new Map<string, Operat
     ),
   ),
 ]);
+
+/** Operations of which calls that follow one another cost less when they are performed together. */
+export const joined: ReadonlyMap<
+  string,
+  (sql: Sql, calls: readonly (readonly unknown[])[]) => readonly unknown[]
+> = new Map([['queue.push', (sql, calls) => pushTogether(sql, calls as readonly PushArguments[])]]);
 
 type Aggregates = typeof aggregates;
 type OperationName = {

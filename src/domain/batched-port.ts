@@ -1,4 +1,5 @@
-import type { Messages } from './thread-messages.ts';
+/** A batch: one message for each iteration of the event loop costs less than one for each item. */
+export type Messages<Message> = readonly Message[];
 
 /** Sends messages together: those of one iteration of the event loop, or of a part of it. */
 export interface BatchedPort<Message> {

@@ -1,6 +1,6 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createBatchedPort } from '../../../src/threads/batched-port.ts';
+import { createBatchedPort } from '../../../src/domain/batched-port.ts';
 
 function openPort() {
   const clock = { ms: 0 };
