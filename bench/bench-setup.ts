@@ -200,9 +200,14 @@ export async function requestsPerSecond(
   return count / seconds;
 }
 
-/** Prints a result and its ratio to the limit that it is compared with. */
-export function report(name: string, perSecond: number, limit?: number): void {
+/** Prints a result and its ratio to what it is compared with. */
+export function report(
+  name: string,
+  perSecond: number,
+  limit?: number,
+  limitName = 'the plain limit',
+): void {
   const ratio =
-    limit === undefined ? '' : `   ${((perSecond / limit) * 100).toFixed(0)} % of the plain limit`;
+    limit === undefined ? '' : `   ${((perSecond / limit) * 100).toFixed(0)} % of ${limitName}`;
   console.log(`${name.padEnd(56)} ${Math.round(perSecond).toString().padStart(8)}/s${ratio}`);
 }

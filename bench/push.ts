@@ -61,7 +61,7 @@ async function main(): Promise<void> {
     await call(`${bench.service}/crawler/${TOKEN}`, 'POST', { name: field });
     await call(`${bench.service}/crawler/${TOKEN}/${field}/pause`, 'POST');
     const perSecond = await batches(bench.service, field, BATCHES / 4, fieldsOf);
-    report(`the same with \`${field}\``, perSecond, batched);
+    report(`the same with \`${field}\``, perSecond, batched, 'batches without fields');
   }
 }
 
