@@ -14,13 +14,16 @@ const LONGEST_WAIT_MS = 0.3;
 
 /**
  * Makes the sender over a thread's port. It sends in order, when the current callbacks are done at
- * the latest.
+ * the latest, or with the first message that comes `longestWaitMs` after the first of its batch.
  */
 export function createBatchedPort<Message>(
   port: {
     postMessage(messages: Messages<Message>, transfer: readonly ArrayBuffer[]): void;
   },
-  now: () => number = () => performance.now(),
+  {
+    longestWaitMs = LONGEST_WAIT_MS,
+    now = () => performance.now(),
+  }: { readonly longestWaitMs?: number; readonly now?: () => number } = {},
 ): BatchedPort<Message> {
   let messages: Message[] = [];
   let transfers: ArrayBuffer[] = [];
@@ -54,7 +57,7 @@ export function createBatchedPort<Message>(
       }
       messages.push(message);
       transfers.push(...transfer);
-      if (at - firstAt > LONGEST_WAIT_MS) flush();
+      if (at - firstAt > longestWaitMs) flush();
     },
   };
 }

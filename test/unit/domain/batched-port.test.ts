@@ -7,7 +7,7 @@ function openPort() {
   const batches: (readonly number[])[] = [];
   const port = createBatchedPort<number>(
     { postMessage: (messages) => void batches.push(messages) },
-    () => clock.ms,
+    { now: () => clock.ms },
   );
   return { clock, batches, port };
 }

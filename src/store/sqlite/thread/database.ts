@@ -14,6 +14,9 @@ import {
   toError,
 } from './database-messages.ts';
 
+/** How long calls wait for one another in a busy iteration of the event loop, in milliseconds. */
+const LONGEST_WAIT_MS = 1.5;
+
 /** The embedded database, in a thread of its own. */
 export interface SqliteDatabase {
   /** Continues at or after the service time of the last write to the database. */
@@ -72,7 +75,9 @@ export async function openSqliteDatabase(
   /** Calls by number that wait for their answer. */
   const waiting = createTransientMap<number, Pending>();
   const backups = new Map<number, Pending & { readonly onProgress: BackupProgress }>();
-  const calls = createBatchedPort<CallMessage | BackupRequest | 'close'>(worker);
+  const calls = createBatchedPort<CallMessage | BackupRequest | 'close'>(worker, {
+    longestWaitMs: LONGEST_WAIT_MS,
+  });
   let nextId = 0;
   let commits = 0;
   let closing = false;
