@@ -15,6 +15,7 @@ const onEither = {
     'async-crawls',
     'batches',
     'crawl-retries',
+    'deliveries-together',
     'delivery-retries',
     'hosts',
     'kept-codings',

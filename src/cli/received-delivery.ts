@@ -43,10 +43,24 @@ export async function readDelivery(
   return {
     signature:
       secret === undefined ? 'unverified' : isGenuine(headers, sent, secret) ? 'valid' : 'invalid',
-    isProbe: headers.rid === undefined,
+    isProbe: headers.rid === undefined && headers['webhook-results'] === undefined,
     headers,
     body,
   };
+}
+
+/** The results of a POST: of several, each with its JSON envelope as body and its own fields as headers. */
+export function resultsOf(delivery: ReceivedDelivery): readonly ReceivedDelivery[] {
+  const { headers, body } = delivery;
+  if (headers['webhook-results'] === undefined) return [delivery];
+  const lines = body.toString().trimEnd().split('\n');
+  return lines.map((line) => ({ ...delivery, headers: fieldsOf(line), body: Buffer.from(line) }));
+}
+
+function fieldsOf(line: string): Record<string, string> {
+  const fields = Object.entries(JSON.parse(line) as Record<string, unknown>);
+  const short = fields.filter(([name, value]) => name !== 'body' && typeof value !== 'object');
+  return Object.fromEntries(short.map(([name, value]) => [name, String(value)]));
 }
 
 /** As Standard Webhooks says, over the bytes as sent. */

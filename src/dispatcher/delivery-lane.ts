@@ -1,4 +1,5 @@
 import type { Crawler } from '../domain/crawler.ts';
+import type { DeliverBatch } from '../domain/crawler-settings.ts';
 import { defined } from '../domain/defined.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import { deliveryModes } from '../domain/delivery-mode.ts';
@@ -6,6 +7,7 @@ import { createTransientMap } from '../domain/transient-map.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { DeliveryOutcome, JobOutcome } from '../store/store.ts';
 import { createClaimMemory } from './claim-memory.ts';
+import { groupsOf, type WaitingDelivery } from './delivery-groups.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps } from './dispatcher-deps.ts';
 import { MAX_POSTS_PER_ENDPOINT } from './endpoint-pace.ts';
@@ -15,7 +17,7 @@ import type { DeliverySlot } from './paced-endpoint.ts';
 import type { PacedLane } from './paced-lane.ts';
 
 /** What the lane works with. */
-export interface DeliveryLaneDeps extends Pick<DispatcherDeps, 'postDelivery' | 'logger'> {
+export interface DeliveryLaneDeps extends Pick<DispatcherDeps, 'postDeliveries' | 'logger'> {
   readonly crawlerId: string;
   /** The process's bytes in flight, which include the pages that are being posted. */
   readonly memory: FairPool;
@@ -115,18 +117,12 @@ const MAX_AHEAD = 1_024;
 /** One claim of more would keep the database from others. */
 const MAX_CLAIM = 64;
 
-/** A delivery that waits for a slot, and the memory of its page. */
-interface Waiting {
-  readonly delivery: Delivery;
-  readonly held: readonly Grant[];
-}
-
 /** Makes a lane in which nothing is in flight. */
 export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   const { crawlerId, memory, logger, isHelper } = deps;
   const posts = createInFlight(onRoom);
   /** Deliveries that wait for a slot, by `rid`. */
-  const queue = createTransientMap<string, Waiting>();
+  const queue = createTransientMap<string, WaitingDelivery>();
   const settled: DeliveryOutcome[] = [];
   /** As the last turn had it. */
   let crawler: Crawler | undefined;
@@ -134,6 +130,10 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   let hasRoom = false;
   let waiting = false;
   let isFilling = false;
+  /** Posts results that have waited for others. */
+  let timer: NodeJS.Timeout | undefined;
+  /** Most results that the endpoint has taken in one POST, after it refused more. */
+  let mostTogether = Number.POSITIVE_INFINITY;
   /** Between the beginnings of two turns, smoothed. */
   let turnMs = MAX_AHEAD_MS;
   let begunAt = performance.now();
@@ -187,16 +187,24 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
 
   /** Posts what waits, as far as there are slots. */
   function fill(): void {
+    clearTimeout(timer);
     if (crawler === undefined || queue.size === 0 || !deps.mayPost()) return;
     const free = mostPosts(crawler) - posts.size;
-    const slots = lineOf(crawler).take(targetOf(crawler), Math.min(free, queue.size));
-    const next = queue.values();
-    for (const slot of slots) {
-      const { value } = next.next();
-      if (value === undefined) throw new Error('a slot was taken for nothing');
-      queue.delete(value.delivery.rid);
-      post(value.delivery, crawler, slot, value.held);
+    const nowMs = performance.now();
+    const { groups, dueMs } = groupsOf(queue.values(), togetherOf(crawler), free, nowMs);
+    if (dueMs !== undefined) timer = setTimeout(fill, Math.max(1, Math.ceil(dueMs - nowMs)));
+    const slots = lineOf(crawler).take(targetOf(crawler), groups.length);
+    for (const [at, slot] of slots.entries()) {
+      const group = groups[at];
+      if (group === undefined) throw new Error('a slot was taken for nothing');
+      for (const { delivery } of group) queue.delete(delivery.rid);
+      post(group, crawler, slot);
     }
+  }
+
+  /** How many results a POST has now. */
+  function togetherOf({ deliverBatch: set }: Crawler): DeliverBatch | undefined {
+    return set && { ...set, maxResults: Math.min(set.maxResults, mostTogether) };
   }
 
   /** Has `onRoom` called when an endpoint that takes nothing now takes something again. */
@@ -213,7 +221,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   /** How many deliveries may wait in memory. */
   function mostAhead(current: Crawler): number {
     const ms = Math.min(Math.max(turnMs * AHEAD_TURNS, MIN_AHEAD_MS), MAX_AHEAD_MS);
-    return Math.min(lineOf(current).takesWithin(targetOf(current), ms), MAX_AHEAD);
+    const postsAhead = lineOf(current).takesWithin(targetOf(current), ms);
+    return Math.min(postsAhead * (togetherOf(current)?.maxResults ?? 1), MAX_AHEAD);
   }
 
   function releaseDelivery({ rid, attempt }: Delivery): void {
@@ -234,27 +243,23 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   /** Hysteresis: returns deliveries to the store only beyond twice the target. */
   const giveBackBeyond = (ahead: number): void => giveBack(ahead * 2);
 
-  function post(
-    delivery: Delivery,
-    crawler: Crawler,
-    slot: DeliverySlot,
-    held: readonly Grant[],
-  ): void {
-    posts.start(delivery.rid, async (signal) => {
+  function post(group: readonly WaitingDelivery[], crawler: Crawler, slot: DeliverySlot): void {
+    const deliveries = group.map(({ delivery }) => delivery);
+    const { rid = '' } = deliveries[0] ?? {};
+    posts.start(rid, async (signal) => {
       let answer: EndpointAnswer | undefined;
       try {
-        const end = await deps.postDelivery(crawler, delivery, signal);
+        const end = await deps.postDeliveries(crawler, deliveries, signal);
         answer = end.answer;
-        settled.push(end.outcome);
+        if (end.posts > 1) mostTogether = Math.max(1, Math.floor(group.length / 2));
+        settled.push(...end.outcomes);
       } catch (error) {
-        if (!signal.aborted) {
-          logger.error({ err: error, rid: delivery.rid }, 'delivery failed unexpectedly');
-        }
+        if (!signal.aborted) logger.error({ err: error, rid }, 'delivery failed unexpectedly');
         if (error instanceof WorkAborted && error.end === 'dropped') return;
-        releaseDelivery(delivery);
+        for (const delivery of deliveries) releaseDelivery(delivery);
       } finally {
         slot.end(answer);
-        for (const grant of held) grant.release();
+        for (const grant of group.flatMap(({ held }) => held)) grant.release();
       }
     });
   }
@@ -342,13 +347,18 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     start(turn, { held, claimed, nextDeliveryAt, keep }) {
       if (turn.claimLimit > 0) nextDueAt = nextDeliveryAt;
       else for (const { dueAt } of turn.settlements) expectAt(dueAt);
+      const sinceMs = performance.now();
       for (const delivery of held) {
         const { plain, held } = keep(delivery.rid);
-        queue.set(delivery.rid, { delivery: { ...delivery, ...defined({ plain }) }, held });
+        queue.set(delivery.rid, {
+          delivery: { ...delivery, ...defined({ plain }) },
+          held,
+          sinceMs,
+        });
       }
       for (const delivery of claimed) {
         const bytes = turn.room?.split(delivery.body.byteLength);
-        queue.set(delivery.rid, { delivery, held: bytes === undefined ? [] : [bytes] });
+        queue.set(delivery.rid, { delivery, held: bytes === undefined ? [] : [bytes], sinceMs });
       }
       // The store had nothing due, so nothing waits for more room than there was.
       if (turn.claimLimit > 0 && claimed.length === 0 && !turn.addsBacklog) {
@@ -367,8 +377,10 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       if (reason.end === 'released') giveBack(0);
       for (const { held } of queue.values()) for (const grant of held) grant.release();
       queue.clear();
+      clearTimeout(timer);
     },
     close() {
+      clearTimeout(timer);
       paced?.leave();
       claimMemory.stopWaiting();
     },

@@ -50,14 +50,19 @@ export interface DispatcherDeps {
   readonly crawlBytes: number;
   readonly shared: SharedByCrawlers;
   /**
-   * Makes one delivery attempt; `answer` decides how soon the next may start. Rejects only if
-   * aborted.
+   * Makes one attempt of deliveries that share a POST; one, unless the crawler delivers several
+   * together. `answer` decides how soon the next may start; more than one of `posts` shows that the
+   * endpoint takes fewer results at once. Rejects only if aborted.
    */
-  readonly postDelivery: (
+  readonly postDeliveries: (
     crawler: Crawler,
-    delivery: Delivery,
+    deliveries: readonly Delivery[],
     signal: AbortSignal,
-  ) => Promise<{ readonly outcome: DeliveryOutcome; readonly answer: EndpointAnswer }>;
+  ) => Promise<{
+    readonly outcomes: readonly DeliveryOutcome[];
+    readonly answer: EndpointAnswer;
+    readonly posts: number;
+  }>;
   /** How long an endpoint has to acknowledge a delivery. */
   readonly ackTimeoutMs: number;
   readonly timing: DispatchTiming;

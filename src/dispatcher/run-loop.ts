@@ -95,7 +95,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   const deliveries = createDeliveryLane({
     ...parts,
     paces,
-    postDelivery: deps.postDelivery,
+    postDeliveries: deps.postDeliveries,
     isHelper,
     mayPost: states.hasLease,
   });

@@ -24,6 +24,7 @@ const MESSAGE_HEADERS = [
   'webhook-crawled-at',
   'webhook-event',
   'webhook-id',
+  'webhook-results',
   'webhook-timestamp',
   'webhook-signature',
 ] as const;

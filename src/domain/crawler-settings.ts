@@ -17,6 +17,17 @@ export interface Politeness {
   readonly group?: string;
 }
 
+/** How many results one POST delivers. */
+export interface DeliverBatch {
+  /** 2 to {@link DELIVER_BATCH_BOUNDS}. */
+  readonly maxResults: number;
+  /** How long a result waits for others. */
+  readonly maxMs: number;
+}
+
+/** Most results of a POST, and the longest wait. */
+export const DELIVER_BATCH_BOUNDS = { maxResults: 100, maxMs: 10_000 } as const;
+
 /** One setting that a crawler's owner chooses. `undefined` as a value stands for "off". */
 export interface Setting<Value> {
   /** Applies when a creation does not name the setting and the operator has set no other default. */
@@ -63,6 +74,16 @@ const politeness: Setting<Politeness | undefined> = {
   },
 };
 
+const deliverBatch: Setting<DeliverBatch | undefined> = {
+  default: undefined,
+  check(field, { maxResults, maxMs }) {
+    integerInRange(`${field}.max_results`, maxResults, 0, DELIVER_BATCH_BOUNDS.maxResults);
+    integerInRange(`${field}.max_ms`, maxMs, 0, DELIVER_BATCH_BOUNDS.maxMs);
+    return maxResults < 2 ? undefined : { maxResults, maxMs };
+  },
+  appliesTo: (mode) => deliveryModes[mode].delivers,
+};
+
 const unique: Setting<boolean | undefined> = {
   default: undefined,
   check: (_field, value) => value || undefined,
@@ -86,6 +107,8 @@ export const crawlerSettings = {
     ...integer({ min: 0, max: 1_000, default: 0 }),
     appliesTo: (mode: DeliveryMode) => deliveryModes[mode].delivers,
   },
+  /** Several results by one POST; each by a POST of its own if absent. */
+  deliverBatch,
   /** Most retries of a crawl that fails for a transient reason. */
   maxRetries: integer({ min: 0, max: 1_000, default: 110 }),
   /** Hours from the first try in which retries are made. */

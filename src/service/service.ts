@@ -368,11 +368,11 @@ function wireDispatcher(
     onStart: observe.start,
     crawlBytes: BASE_BYTES,
     shared,
-    async postDelivery(crawler, delivery, signal) {
-      const timed = stopwatch(delivery.traceparent);
-      const end = await attemptDelivery(crawler, delivery, signal);
-      observe.delivery(end.outcome, timed());
-      if (end.outcome.kind === 'delivered') {
+    async postDeliveries(crawler, deliveries, signal) {
+      const timed = stopwatch(deliveries[0]?.traceparent);
+      const end = await attemptDelivery(crawler, deliveries, signal);
+      for (const outcome of end.outcomes) observe.delivery(outcome, timed());
+      if (end.outcomes.some(({ kind }) => kind === 'delivered')) {
         const { callbackUrl } = crawler;
         if (callbackUrl !== undefined) quotas.proveCallback(crawler.accountId, callbackUrl);
       }

@@ -1,6 +1,8 @@
 import { performance } from 'node:perf_hooks';
+import { buffer } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
+import { createGzip, gunzip } from 'node:zlib';
 import type { DeliveryHeader } from '../domain/callback-headers.ts';
 import { type ServiceClock, wallNow } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
@@ -10,13 +12,14 @@ import type { HeaderPair } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { HttpClient } from '../net/http-client.ts';
-import { callbackTarget } from './callback-target.ts';
+import { type CallbackTarget, callbackTarget } from './callback-target.ts';
 import { deliveryHeaders } from './delivery-headers.ts';
 import { headerValue } from './header-value.ts';
 import { post } from './post.ts';
 import { deliveryError, probeError, toEndpointAnswer } from './post-verdict.ts';
+import { idOfResults, resultLines } from './result-lines.ts';
 import { type SentBody, signedHeaders } from './signed-headers.ts';
-import type { DeliveryResult, Webhook } from './webhook.ts';
+import type { DeliveredTogether, DeliveryResult, Webhook } from './webhook.ts';
 
 const decompress = promisify(gunzip);
 
@@ -27,6 +30,7 @@ const PROBE_TIMEOUT_MS = 10_000;
 const DELIVERY_BOT = 'Queued Crawler Delivery Bot 1.0';
 const MONITORING_BOT = 'Queued Crawler Monitoring Bot 1.0';
 const PROBE_BODY = Buffer.from('{"monitor":true}');
+const CONTENT_TOO_LARGE = 413;
 const NO_CALLBACK_URL = 'invalid_url: the crawler has no callback URL';
 
 /** What the webhook works with. */
@@ -48,6 +52,8 @@ export interface WebhookDeps {
 export function createWebhook(deps: WebhookDeps): Webhook {
   return {
     deliver: (crawler, delivery, signal) => deliver(deps, crawler, delivery, signal),
+    deliverTogether: (crawler, deliveries, signal) =>
+      deliverTogether(deps, crawler, deliveries, signal),
     probe: (crawler, signal) => probe(deps, crawler, signal),
   };
 }
@@ -58,21 +64,95 @@ async function deliver(
   delivery: Delivery,
   signal: AbortSignal,
 ): Promise<DeliveryResult> {
-  const { client, clock, logger, ackTimeoutMs } = deps;
-  const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = deps;
-  const timeoutMs = connectTimeoutMs + SEND_TIMEOUT_MS + ackTimeoutMs;
+  const { clock, logger } = deps;
   signal.throwIfAborted();
   const { rid } = delivery;
-  const attempt = startAttempt(delivery, clock);
+  const attempt = startAttempt(clock);
   const target = callbackTarget(crawler);
-  if (target === undefined) return attempt.end(0, NO_CALLBACK_URL);
-  let message: Awaited<ReturnType<typeof deliveryMessage>>;
+  if (target === undefined) return attempt.end(delivery, 0, NO_CALLBACK_URL);
+  let message: Message;
   try {
     message = await deliveryMessage(deps, crawler, delivery, target.url.hostname);
   } catch (error) {
     logger.error({ err: error, rid }, 'a stored page does not decompress');
-    return attempt.end(0, 'decoding_failed: the stored page cannot be read');
+    return attempt.end(delivery, 0, 'decoding_failed: the stored page cannot be read');
   }
+  const sent = await send(deps, crawler, target, message, signal);
+  const { error } = sent;
+  if (error !== '') logger.debug({ rid, crawler: crawler.name, error }, 'delivery failed');
+  return attempt.end(delivery, sent.status, error, sent.answer);
+}
+
+async function deliverTogether(
+  deps: WebhookDeps,
+  crawler: Crawler,
+  deliveries: readonly Delivery[],
+  signal: AbortSignal,
+): Promise<DeliveredTogether> {
+  const { clock, logger } = deps;
+  signal.throwIfAborted();
+  const attempt = startAttempt(clock);
+  const endAll = (status: number, error: string, answer?: EndpointAnswer): DeliveredTogether => ({
+    results: deliveries.map((delivery) => attempt.end(delivery, status, error, answer)),
+    posts: 1,
+  });
+  const target = callbackTarget(crawler);
+  if (target === undefined) return endAll(0, NO_CALLBACK_URL);
+  let message: Message;
+  try {
+    message = await messageOfResults(deps, crawler, deliveries, target.url.hostname);
+  } catch (error) {
+    logger.error({ err: error, crawler: crawler.name }, 'a stored page does not decompress');
+    return oneByOne(deps, crawler, deliveries, signal);
+  }
+  const { status, error, answer } = await send(deps, crawler, target, message, signal);
+  if (status === CONTENT_TOO_LARGE && deliveries.length > 1) {
+    const half = Math.ceil(deliveries.length / 2);
+    const first = await deliverTogether(deps, crawler, deliveries.slice(0, half), signal);
+    const second = await deliverTogether(deps, crawler, deliveries.slice(half), signal);
+    return {
+      results: [...first.results, ...second.results],
+      posts: 1 + first.posts + second.posts,
+    };
+  }
+  if (error !== '') {
+    logger.debug({ results: deliveries.length, crawler: crawler.name, error }, 'delivery failed');
+  }
+  return endAll(status, error, answer);
+}
+
+/** So that a page that cannot be read fails alone. */
+async function oneByOne(
+  deps: WebhookDeps,
+  crawler: Crawler,
+  deliveries: readonly Delivery[],
+  signal: AbortSignal,
+): Promise<DeliveredTogether> {
+  const results: DeliveryResult[] = [];
+  for (const delivery of deliveries) {
+    results.push(await deliver(deps, crawler, delivery, signal));
+  }
+  return { results, posts: deliveries.length };
+}
+
+/** A POST before it is addressed. */
+interface Message {
+  readonly body: Uint8Array;
+  readonly headers: readonly HeaderPair[];
+}
+
+/** Sends a message; `error` is empty when it was acknowledged. */
+async function send(
+  deps: WebhookDeps,
+  crawler: Crawler,
+  target: CallbackTarget,
+  message: Message,
+  signal: AbortSignal,
+): Promise<{ readonly status: number; readonly error: string; readonly answer: EndpointAnswer }> {
+  const { client, clock, ackTimeoutMs } = deps;
+  const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = deps;
+  const timeoutMs = connectTimeoutMs + SEND_TIMEOUT_MS + ackTimeoutMs;
+  const startedMs = performance.now();
   const answer = await post(
     client,
     {
@@ -86,29 +166,65 @@ async function deliver(
     connectTimeoutMs,
     signal,
   );
-  const error = deliveryError(answer, attempt.durationMs(), { timeoutMs, ackTimeoutMs });
-  if (error !== '') logger.debug({ rid, crawler: crawler.name, error }, 'delivery failed');
-  const status = answer.kind === 'answered' ? answer.status : 0;
-  return attempt.end(status, error, toEndpointAnswer(answer, wallNow(clock)));
+  const durationMs = performance.now() - startedMs;
+  return {
+    status: answer.kind === 'answered' ? answer.status : 0,
+    error: deliveryError(answer, durationMs, { timeoutMs, ackTimeoutMs }),
+    answer: toEndpointAnswer(answer, wallNow(clock)),
+  };
 }
 
-/** Times an attempt, and makes its result: acknowledged when `error` is empty. */
-function startAttempt({ attempt }: Delivery, clock: ServiceClock) {
+/** Times an attempt, and makes its result of a delivery: acknowledged when `error` is empty. */
+function startAttempt(clock: ServiceClock) {
   const startedAt = wallNow(clock);
   const started = performance.now();
-  const durationMs = (): number => performance.now() - started;
   return {
-    durationMs,
-    end: (
+    end(
+      { attempt }: Delivery,
       status: number,
       error: string,
       answer: EndpointAnswer = { kind: 'other' },
-    ): DeliveryResult => ({
-      acknowledged: error === '',
-      answer,
-      log: { attempt, startedAt, status, durationMs: Math.round(durationMs()), error },
-    }),
+    ): DeliveryResult {
+      const durationMs = Math.round(performance.now() - started);
+      const log = { attempt, startedAt, status, durationMs, error };
+      return { acknowledged: error === '', answer, log };
+    },
   };
+}
+
+/** The body and headers of results that are sent together. Throws as `deliveryMessage` does. */
+async function messageOfResults(
+  { clock, uncompressedHosts }: WebhookDeps,
+  crawler: Crawler,
+  deliveries: readonly Delivery[],
+  hostname: string,
+): Promise<Message> {
+  const isPlain = isUncompressed(uncompressedHosts, hostname);
+  const lines = resultLines(deliveries, decompress);
+  let bytes: Uint8Array;
+  if (isPlain) bytes = await buffer(lines);
+  else {
+    // In its own thread, piece by piece.
+    const packed = createGzip({ level: 1 });
+    const [collected] = await Promise.all([buffer(packed), pipeline(lines, packed)]);
+    bytes = collected;
+  }
+  const message = { id: idOfResults(deliveries), sentAt: wallNow(clock) };
+  const own: DeliveryHeader[] = [
+    ['User-Agent', DELIVERY_BOT],
+    ['Content-Type', 'application/x-ndjson'],
+    ...(isPlain ? [] : [['Content-Encoding', 'gzip'] as const]),
+    ['webhook-results', String(deliveries.length)],
+  ];
+  const body: SentBody = { bytes, isGzip: !isPlain };
+  const signatures = await signedHeaders(crawler.webhookSecrets, message, body);
+  const { traceparent } = deliveries[0] ?? {};
+  const trace: HeaderPair[] = traceparent === undefined ? [] : [['traceparent', traceparent]];
+  return { body: bytes, headers: [...own, ...trace, ...signatures] };
+}
+
+function isUncompressed(hosts: readonly string[], hostname: string): boolean {
+  return hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`));
 }
 
 /** The body and headers of a delivery. Throws zlib's error when the page does not decompress. */
@@ -117,10 +233,8 @@ async function deliveryMessage(
   crawler: Crawler,
   delivery: Delivery,
   hostname: string,
-): Promise<{ readonly body: Uint8Array; readonly headers: readonly HeaderPair[] }> {
-  const isPlain = uncompressedHosts.some(
-    (host) => hostname === host || hostname.endsWith(`.${host}`),
-  );
+): Promise<Message> {
+  const isPlain = isUncompressed(uncompressedHosts, hostname);
   const { plain } = delivery;
   const bytes = isPlain ? (plain ?? (await decompress(delivery.body))) : delivery.body;
   const body: SentBody = { bytes, isGzip: !isPlain, ...defined({ plain }) };

@@ -9,6 +9,13 @@ export interface DeliveryResult {
   readonly answer: EndpointAnswer;
 }
 
+/** The results of deliveries that were sent together, in their order. */
+export interface DeliveredTogether {
+  readonly results: readonly DeliveryResult[];
+  /** How many POSTs it took: more than one where the endpoint refused a body as too long. */
+  readonly posts: number;
+}
+
 /** Sends results and probes to clients' callback URLs. */
 export interface Webhook {
   /**
@@ -16,6 +23,15 @@ export interface Webhook {
    * Never throws for what the endpoint does; rejects with the signal's reason when aborted.
    */
   deliver(crawler: Crawler, delivery: Delivery, signal: AbortSignal): Promise<DeliveryResult>;
+  /**
+   * POSTs several results at once, as NDJSON. One answer acknowledges all of them or none; after a
+   * 413 each half is sent by itself. Rejects as `deliver` does.
+   */
+  deliverTogether(
+    crawler: Crawler,
+    deliveries: readonly Delivery[],
+    signal: AbortSignal,
+  ): Promise<DeliveredTogether>;
   /** Sends the monitoring probe; healthy on any 2xx. */
   probe(crawler: Crawler, signal: AbortSignal): Promise<{ healthy: boolean; error: string }>;
 }

@@ -109,11 +109,12 @@ export async function createCrawlerRunBench(
             resolve({ outcome: outcomeOf(job, body), held: undefined });
           crawls.push({ job, signal, end });
         }),
-      async postDelivery(_crawler, delivery) {
-        posts.push(delivery);
+      async postDeliveries(_crawler, deliveries) {
+        posts.push(...deliveries);
         return {
-          outcome: toSettlement(delivery, 'delivered'),
+          outcomes: deliveries.map((delivery) => toSettlement(delivery, 'delivered')),
           answer: { kind: 'acknowledged', answerMs: 1 },
+          posts: 1,
         };
       },
     };

@@ -9,7 +9,7 @@ import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
 import { bodyJson } from '../page-file.ts';
-import { type ReceivedDelivery, readDelivery } from '../received-delivery.ts';
+import { type ReceivedDelivery, readDelivery, resultsOf } from '../received-delivery.ts';
 
 interface ListenOptions {
   readonly host: string;
@@ -91,10 +91,13 @@ async function listen(
     }
     const delivery = await readDelivery(request, secret);
     response.writeHead(delivery.signature === 'invalid' ? 401 : options.status).end();
-    printing = printing.then(() => print(session, delivery));
+    const results = resultsOf(delivery);
+    printing = printing.then(async () => {
+      for (const each of results) await print(session, each);
+    });
     if (delivery.isProbe || delivery.signature === 'invalid') return;
-    left -= 1;
-    if (left === 0) ended.resolve();
+    left -= results.length;
+    if (left <= 0) ended.resolve();
   }
 
   const server = createServer((request, response) => {

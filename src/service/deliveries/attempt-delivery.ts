@@ -4,45 +4,67 @@ import type { Delivery, EndpointAnswer } from '../../domain/delivery.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { nextDelivery } from '../../domain/retry-schedule.ts';
 import type { DeliveryOutcome } from '../../store/store.ts';
-import type { Webhook } from '../../webhook/webhook.ts';
+import type { DeliveryResult, Webhook } from '../../webhook/webhook.ts';
 
 /** How long a delivered page can be replayed. */
 const REPLAY_MS = DAY_MS;
 
 /** What delivering works with. */
 export interface AttemptDeliveryDeps {
-  readonly webhook: Pick<Webhook, 'deliver'>;
+  readonly webhook: Pick<Webhook, 'deliver' | 'deliverTogether'>;
   readonly clock: Clock;
   /** Waits between attempts, milliseconds. */
   readonly schedule: readonly number[];
   readonly random?: () => number;
 }
 
+/** What became of deliveries that were attempted together. */
+export interface AttemptedDeliveries {
+  /** One for each delivery, in order. */
+  readonly outcomes: readonly DeliveryOutcome[];
+  /** How the endpoint answered the last POST. */
+  readonly answer: EndpointAnswer;
+  /** How many POSTs it took. */
+  readonly posts: number;
+}
+
 /**
- * Makes the use case: one attempt, and the outcome it leads to. A `Retry-After` of the endpoint
- * makes the wait longer.
+ * Makes the use case: one attempt of deliveries that share a POST, and the outcomes it leads to. A
+ * `Retry-After` of the endpoint makes the wait longer. An event is delivered alone, in the form of one
+ * result.
  */
 export function createAttemptDelivery(deps: AttemptDeliveryDeps) {
+  const { webhook } = deps;
   const random = deps.random ?? Math.random;
-  return async (
-    crawler: Crawler,
-    delivery: Delivery,
-    signal: AbortSignal,
-  ): Promise<{ outcome: DeliveryOutcome; answer: EndpointAnswer }> => {
-    const { acknowledged, log, answer } = await deps.webhook.deliver(crawler, delivery, signal);
+
+  function outcomeOf(delivery: Delivery, result: DeliveryResult): DeliveryOutcome {
+    const { acknowledged, log, answer } = result;
     const now = deps.clock.now();
     const { rid, crawlerId, attempt } = delivery;
     // The crawl was billed with its result; every further attempt is billed like a crawl.
     const isEvent = delivery.details.event !== undefined;
     const common = { rid, crawlerId, attempt, log, isEvent, billed: attempt > 1 && !isEvent };
     if (acknowledged) {
-      const expiresAt = new Date(now.getTime() + REPLAY_MS);
-      return { outcome: { ...common, kind: 'delivered', expiresAt }, answer };
+      return { ...common, kind: 'delivered', expiresAt: new Date(now.getTime() + REPLAY_MS) };
     }
     const scheduled = nextDelivery(deps.schedule, attempt, now, random());
-    if (scheduled === undefined) return { outcome: { ...common, kind: 'failed' }, answer };
+    if (scheduled === undefined) return { ...common, kind: 'failed' };
     const askedMs = answer.kind === 'overloaded' ? (answer.retryAfterMs ?? 0) : 0;
     const dueAt = new Date(Math.max(scheduled.getTime(), now.getTime() + askedMs));
-    return { outcome: { ...common, kind: 'retry', dueAt }, answer };
+    return { ...common, kind: 'retry', dueAt };
+  }
+
+  return async (
+    crawler: Crawler,
+    deliveries: readonly Delivery[],
+    signal: AbortSignal,
+  ): Promise<AttemptedDeliveries> => {
+    const [first] = deliveries as readonly [Delivery];
+    const isAlone = crawler.deliverBatch === undefined || first.details.event !== undefined;
+    const { results, posts } = isAlone
+      ? { results: [await webhook.deliver(crawler, first, signal)], posts: 1 }
+      : await webhook.deliverTogether(crawler, deliveries, signal);
+    const outcomes = deliveries.map((each, at) => outcomeOf(each, results[at] as DeliveryResult));
+    return { outcomes, answer: results.at(-1)?.answer ?? { kind: 'other' }, posts };
   };
 }

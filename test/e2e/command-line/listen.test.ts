@@ -11,7 +11,10 @@ test('listen points a crawler at itself, verifies and prints what comes, and ref
   await using site = await startSite();
   await using app = await startApp();
   const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
-  for (let round = 0; round < 2; round++) {
+  for (const deliverBatch of [undefined, undefined, { max_results: 2, max_ms: 300 }]) {
+    if (deliverBatch !== undefined) {
+      await app.rest('PUT', `/crawler/${NORMAL}/hook`, { deliver_batch: deliverBatch });
+    }
     const args = ['--json', 'listen', '--crawler', 'hook', '--count', '2'];
     await using listening = startCommandLine(args, { env });
     const url = await eventually(() => {

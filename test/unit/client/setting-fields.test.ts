@@ -21,9 +21,12 @@ test('each setting has a form, with the bounds and the default that the service 
     expect([form.label, form.help], name).not.toContain('');
     if (kind !== 'number') continue;
     const [outer, inner] = path;
-    const polite = { maxPerHost: 0, delayMs: 0, robotsTxt: false };
+    const others = settingFields.filter((field) => field.path[0] === outer);
+    const off = Object.fromEntries(
+      others.map((field) => [field.path[1], { number: 0, text: '', flag: false }[field.kind]]),
+    );
     const check = (value: number) => () =>
-      checkSettings({ [outer]: inner === undefined ? value : { ...polite, [inner]: value } });
+      checkSettings({ [outer]: inner === undefined ? value : { ...off, [inner]: value } });
     for (const good of [form.min, form.max]) expect(check(good), name).not.toThrow();
     for (const bad of [form.min - 1, form.max + 1]) expect(check(bad), name).toThrow(name);
     const preset = inner === undefined ? (crawlerSettings[outer as SettingName].default ?? 0) : 0;

@@ -42,18 +42,20 @@ function startLane({ reserve = 0, answerMs = 1 } = {}) {
     memory,
     paces: createDeliveryPaces({ clock, ackTimeoutMs: 200 }),
     onChange: () => undefined,
-    async postDelivery(_crawler, { rid, crawlerId, attempt }: Delivery) {
+    async postDeliveries(_crawler, deliveries) {
       const gate = Promise.withResolvers<EndpointAnswer>();
       gates.push(gate.resolve);
       const answer = await gate.promise;
-      const outcome: DeliveryOutcome = {
-        kind: 'delivered',
-        rid,
-        crawlerId,
-        attempt,
-        billed: false,
-      };
-      return { outcome, answer };
+      const outcomes = deliveries.map(
+        ({ rid, crawlerId, attempt }): DeliveryOutcome => ({
+          kind: 'delivered',
+          rid,
+          crawlerId,
+          attempt,
+          billed: false,
+        }),
+      );
+      return { outcomes, answer, posts: 1 };
     },
   });
   const due = (count: number): Delivery[] =>

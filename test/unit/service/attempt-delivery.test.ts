@@ -13,7 +13,10 @@ async function outcomeOf(acknowledged: boolean, answer: EndpointAnswer, attempt 
   const startedAt = clock.now();
   const log = { attempt, startedAt, status: 0, durationMs: 5, error: acknowledged ? '' : 'no' };
   const attemptDelivery = createAttemptDelivery({
-    webhook: { deliver: async () => ({ acknowledged, log, answer }) },
+    webhook: {
+      deliver: async () => ({ acknowledged, log, answer }),
+      deliverTogether: () => Promise.reject(new Error('it is one delivery')),
+    },
     clock,
     schedule: [10 * SECOND, 60 * SECOND],
     // Exactly the schedule's wait.
@@ -21,7 +24,8 @@ async function outcomeOf(acknowledged: boolean, answer: EndpointAnswer, attempt 
   });
   const delivery = deliveryOf('x', { attempt });
   const never = new AbortController().signal;
-  const { outcome } = await attemptDelivery(webhookCrawler(), delivery, never);
+  const { outcomes } = await attemptDelivery(webhookCrawler(), [delivery], never);
+  const [outcome] = outcomes as readonly [(typeof outcomes)[number]];
   const { rid, crawlerId } = delivery;
   expect(outcome).toMatchObject({ rid, crawlerId, attempt, log });
   const after = (date: Date | undefined) => date && date.getTime() - startedAt.getTime();
