@@ -196,7 +196,10 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     if (change === undefined) return;
     const { host, trouble } = change;
     const about = { crawler: crawlerId, host };
-    if (trouble === undefined) return logger.info(about, 'the host bears requests again');
+    if (trouble === undefined) {
+      ahead.expect();
+      return logger.info(about, 'the host bears requests again');
+    }
     const { reason, untilMs } = trouble;
     const waitMs = untilMs - nowMs;
     const text =
@@ -204,7 +207,6 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
         ? 'the host is put aside because it is not reached'
         : 'the host is asked less because it asks for that';
     logger.info({ ...about, reason, waitMs }, text);
-    for (const job of lanes.surplus(host)) board.forget(job.rid);
   }
 
   const hasRoom = (by: Crawler): boolean => board.crawling < deps.limit(by);

@@ -3,6 +3,7 @@ import { HOUR_MS } from '../domain/durations.ts';
 import type { HostState } from '../domain/host-state.ts';
 import type { DueJob } from '../domain/job.ts';
 import { DIGITS } from '../domain/share-digits.ts';
+import { createHostChoice, type HostChoice } from './host-choice.ts';
 import { createHostGate, createHostGates, type HostGates } from './host-gate.ts';
 import { createHostHealth } from './host-health.ts';
 import {
@@ -20,6 +21,7 @@ import type { HostChange, HostNews } from './host-news.ts';
 import { createHostTallies } from './host-tallies.ts';
 import { createIdleLanes } from './idle-lanes.ts';
 import { createLaneOrder } from './lane-order.ts';
+import { createRestingHosts } from './resting-hosts.ts';
 import { createUrgentLanes } from './urgent-lanes.ts';
 
 /**
@@ -27,7 +29,7 @@ import { createUrgentLanes } from './urgent-lanes.ts';
  * in turn by the time that their crawls hold them, so a slow host gets its part and no more. A host
  * that bears no more crawls now is left out until it does.
  */
-export interface HostLanes {
+export interface HostLanes extends HostChoice {
   readonly isIdle: boolean;
   /**
    * Jobs in lanes that may start a crawl now. While `othersWait`, one of each lane that has no crawl
@@ -52,10 +54,8 @@ export interface HostLanes {
   ended(rid: string, told: HostNews, nowMs: number): HostChange | undefined;
   /** Since when a host has not been reached. */
   awaySince(host: string): Date | undefined;
-  /** How a look has to choose: hosts that need no more jobs, and jobs that a host should have. */
-  wanted(nowMs: number, perHost: number): HostsWanted;
-  /** Jobs of a host that bears none now, beyond those that are kept for it. */
-  surplus(host: string): DueJob[];
+  /** Whether a job is the one that finds out whether its host can be reached again. */
+  isTry(job: DueJob): boolean;
   /** Keeps to the pace, the pauses and the retry window of a crawler. */
   keep(crawler: LanesCrawler): void;
   /** Calls `onOpen` when another crawler of the pace group has made room at a host. */
@@ -79,26 +79,14 @@ export interface HostLanes {
   learn(states: readonly HostState[], nowMs: number): void;
 }
 
-/** What a look should read. */
-export interface HostsWanted {
-  /** Hosts of which nothing is wanted now. */
-  readonly closed: readonly string[];
-  /** Hosts with jobs for some time, of which more are wanted only if others have none. */
-  readonly full: readonly string[];
-}
-
 /** How much more than its part a host may use while others are still to be read. */
 const QUANTUM_MS = 1_000;
 /** What the mean keeps of its value before. */
 const MEAN_WEIGHT = 0.8;
-/** Jobs that are kept for a host that bears none now. */
-const KEPT_CLOSED = 2;
-/** Hosts that a look leaves out; a bound for the length of a query. */
-const MAX_LEFT_OUT = 1_000;
 
 /** Trouble of another process that is over for longer says nothing of the host as it is now. */
 const FORGET_TROUBLE_MS = 15 * 60_000;
-/** Hosts that are remembered, in addition to those with jobs here. */
+/** Lanes that are kept without jobs. Of further ones only what is needed is remembered. */
 const MAX_LANES = 2_000;
 
 const nothing = (): void => undefined;
@@ -111,6 +99,7 @@ export function createHostLanes(
   const lanes = new Map<string, Lane>();
   const byRid = new Map<string, Lane>();
   const idle = createIdleLanes();
+  const resting = createRestingHosts();
   const order = createLaneOrder();
   const urgent = createUrgentLanes();
   const tallies = createHostTallies();
@@ -132,7 +121,10 @@ export function createHostLanes(
     const lane = lanes.get(host);
     if (lane !== undefined) return lane;
     const oldest = idle.size >= MAX_LANES ? idle.oldest(latestMs) : undefined;
-    if (oldest !== undefined) forget(oldest);
+    if (oldest !== undefined) {
+      if (group === undefined) resting.keep(oldest, latestMs);
+      forget(oldest);
+    }
     const health = createHostHealth(() => crawler.retryWindowHours * HOUR_MS);
     const pace = paceOf(crawler, paused, host);
     const made = createLane(host, {
@@ -147,6 +139,13 @@ export function createHostLanes(
     });
     if (group !== undefined) gates.join(group, made);
     wait(made, gainedMs.get(made.digit));
+    const known = resting.take(host);
+    if (known !== undefined) {
+      made.gate.nextStartMs = Math.max(made.gate.nextStartMs, known.nextStartMs);
+      made.robotsDelayMs = known.robotsDelayMs;
+      made.isKnown = known.isKnown;
+      if (known.health !== undefined) made.health.restore(known.health, latestMs);
+    }
     lanes.set(host, made);
     idle.changed(made);
     return made;
@@ -369,21 +368,7 @@ export function createHostLanes(
       const sinceMs = lanes.get(host)?.health.awaySinceMs;
       return sinceMs === undefined ? undefined : new Date(sinceMs);
     },
-    wanted(nowMs, perHost) {
-      const closed: string[] = [];
-      const full: string[] = [];
-      for (const lane of lanes.values()) {
-        if (closed.length + full.length >= MAX_LEFT_OUT) break;
-        closeIdle(lane, nowMs);
-        if (lane.ahead.size === 0 && startAt(lane) <= nowMs) continue;
-        if (!mayStart(lane, nowMs)) {
-          if (lane.ahead.size >= Math.min(KEPT_CLOSED, perHost)) closed.push(lane.host);
-        } else if (lane.ahead.size >= perHost) full.push(lane.host);
-      }
-      return { closed, full };
-    },
-    surplus(host) {
-      return [...(lanes.get(host)?.ahead.values() ?? [])].slice(KEPT_CLOSED);
-    },
+    ...createHostChoice({ lanes, resting, closeIdle, mayStart }),
+    isTry: ({ rid }) => byRid.get(rid)?.health.awaySinceMs !== undefined,
   };
 }

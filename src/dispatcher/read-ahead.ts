@@ -56,7 +56,7 @@ type LookReceipt = Pick<
 /** Bounds of how many jobs are read ahead: one for each slot, or more if looks find none left. */
 const MIN_READ_AHEAD = 8;
 const MAX_READ_AHEAD = 1_024;
-/** Most jobs at once, with those of hosts that bear none now. */
+/** Most jobs at once, without those of hosts that are closed for long. */
 const MAX_AHEAD = 4 * MAX_READ_AHEAD;
 /**
  * Hosts for each slot that a look by hosts should find; it reads correspondingly few jobs of each.
@@ -103,6 +103,13 @@ export function createReadAhead(deps: {
   /** Whether the queue may have jobs that came after the last look, and when that began. */
   let hasNews = false;
   let lookedMs = Number.NEGATIVE_INFINITY;
+  /** Whether the looks since the last one that saw all hosts have found only jobs of closed hosts. */
+  let isFruitless = true;
+  /** Whether the last look has found such jobs, and left them in the queue. */
+  let leftClosed = false;
+  let countedMs = Number.NEGATIVE_INFINITY;
+  /** Jobs of closed hosts when they were last counted. */
+  let closedJobs = 0;
 
   function drop(): void {
     for (const { rid } of board.jobsAhead()) board.forget(rid);
@@ -110,8 +117,17 @@ export function createReadAhead(deps: {
   }
 
   const nowMs = (): number => clock.now().getTime();
+  function isFull(): boolean {
+    if (board.ahead < MAX_AHEAD) return false;
+    if (nowMs() - countedMs >= LOOK_FOR_HOSTS_MS) {
+      countedMs = nowMs();
+      closedJobs = lanes.closedJobs(countedMs);
+    }
+    return board.ahead - closedJobs >= MAX_AHEAD;
+  }
+
   /** Whether hosts of which nothing is here come first. Without room for their jobs nobody waits for them. */
-  const othersFirst = (): boolean => othersWait && board.ahead < MAX_AHEAD;
+  const othersFirst = (): boolean => othersWait && !isFull();
   const next = (now = nowMs()): DueJob | undefined => lanes.next(now, othersFirst());
   const hasNext = (): boolean => next() !== undefined;
   /** Jobs that could start now. None could if the first one has to wait for hosts still to be read. */
@@ -119,7 +135,7 @@ export function createReadAhead(deps: {
     hasNext() ? Math.min(lanes.startable(nowMs(), othersFirst()), board.ahead) : 0;
 
   function hasRoom(): boolean {
-    if (board.ahead >= MAX_AHEAD) return false;
+    if (isFull()) return false;
     if (startable() <= target / 2) return true;
     // What is new may be of hosts that have nothing here.
     return hasNews && hasMore && nowMs() - lookedMs >= LOOK_FOR_HOSTS_MS;
@@ -142,6 +158,19 @@ export function createReadAhead(deps: {
     if (hasMore && lowest < target * MIN_LEFT) target *= lowest === 0 ? 4 : 2;
     else if (lowest > target * MAX_LEFT) target *= SHRINK_FACTOR;
     target = Math.min(Math.max(Math.floor(target), base), MAX_READ_AHEAD);
+  }
+
+  /** All hosts were seen. If all that is due is of closed hosts, the next look waits for one of them. */
+  function endRound(at: number): void {
+    const waits = isFruitless && leftClosed;
+    isFruitless = true;
+    if (!waits) return;
+    expects = false;
+    hasMore = false;
+    const opensAt = lanes.opensAt(at);
+    if (opensAt !== undefined && opensAt < (nextDueAt?.getTime() ?? Number.POSITIVE_INFINITY)) {
+      nextDueAt = new Date(opensAt);
+    }
   }
 
   return {
@@ -173,7 +202,7 @@ export function createReadAhead(deps: {
     },
     started(job) {
       lowest = Math.min(lowest, startable());
-      if (hasLeftOut) expects = true;
+      if (hasLeftOut && !lanes.isTry(job)) expects = true;
       // Its host may have more in the queue, which wait for the next look.
       if (hasMore && !lanes.hasOthers(job)) othersWait = true;
     },
@@ -215,8 +244,9 @@ export function createReadAhead(deps: {
       expects = false;
       const maxBytes = room.amount - limit * JOB_BYTES;
       const perHost = Math.ceil(target / (HOSTS_PER_SLOT * slots));
-      const { closed, full } = lanes.wanted(nowMs(), perHost);
-      hasLeftOut = closed.length > 0;
+      const { closed, full, surplus } = lanes.wanted(nowMs(), perHost);
+      for (const { rid } of surplus) board.forget(rid);
+      hasLeftOut = closed.length > 0 || leftClosed;
       const hosts = { perHost, rest, after: afterHost, closed, full };
       const byAge = !hasMore && !hasLeftOut;
       return { limit, maxBytes, except: board.waitingInStore(), digits, hosts, byAge };
@@ -227,12 +257,20 @@ export function createReadAhead(deps: {
       afterHost = receipt.lastHost ?? '';
       othersWait = hasMore && receipt.seesAllHosts !== true;
       if (hasMore) expects = true;
+      leftClosed = false;
+      const at = nowMs();
       for (const job of receipt.jobs) {
         // A start that was lost may have left a job that is due; its crawl has to end first.
         if (!isOurs(job) || board.isCrawling(job.rid)) continue;
+        if (!lanes.takes(job, at)) {
+          leftClosed = true;
+          continue;
+        }
+        isFruitless = false;
         board.read({ job, held: looking.room.split(chargedJobBytes(job)) });
       }
       cancelLook();
+      if (receipt.seesAllHosts === true) endRound(at);
     },
     cancelLook,
   };

@@ -13,6 +13,9 @@ type Found = Pick<TurnReceipt, 'hasMore' | 'nextDueAt' | 'lastHost' | 'seesAllHo
   readonly documents: readonly JobDocument[];
 };
 
+/** Most hosts that a query names. */
+const MAX_LEFT_OUT = 1_000;
+
 /** Matches the jobs with one of these digits. */
 function ofDigits(digits: string | undefined): Filter<JobDocument> {
   if (digits === undefined) return {};
@@ -92,7 +95,8 @@ async function lookByHosts(
   const { limit, maxBytes = Number.POSITIVE_INFINITY, except = [], hosts } = look;
   const lastOrder = new Date(now.getTime() + (hasPriorities ? MAX_ORDER_MS : 0));
   const has = new Set(except);
-  const leftOut = [...hosts.closed, ...hosts.full];
+  // What is found of the others is left in the queue by the run.
+  const leftOut = [...hosts.full, ...hosts.closed].slice(0, MAX_LEFT_OUT);
   const found: JobDocument[] = [];
   const byHost = new Map<string, number>();
   let bytes = 0;
@@ -124,7 +128,7 @@ async function lookByHosts(
       .find(
         {
           ...queue,
-          host: { $nin: [...hosts.closed] },
+          host: { $nin: hosts.closed.slice(0, MAX_LEFT_OUT) },
           priority: { $gt: DEFAULT_PRIORITY },
           order: { $lte: now },
           due: { $lte: now },

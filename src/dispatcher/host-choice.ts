@@ -1,0 +1,107 @@
+import type { DueJob } from '../domain/job.ts';
+import { firstOf, type Lane, startAt } from './host-lane.ts';
+import type { RestingHosts } from './resting-hosts.ts';
+
+/**
+ * Of which hosts jobs are read ahead. A host that may not be asked for some time is closed: but for one
+ * that is the next to be tried, its jobs wait in the queue, or thousands of hosts that are away would
+ * take the room of all others.
+ */
+export interface HostChoice {
+  /** How a look has to choose. */
+  wanted(nowMs: number, perHost: number): HostsWanted;
+  /** Whether a job that was found may be read ahead. */
+  takes(job: DueJob, nowMs: number): boolean;
+  /** Jobs here of closed hosts. */
+  closedJobs(nowMs: number): number;
+  /** When the first closed host may be asked again; undefined when none waits for a time. */
+  opensAt(nowMs: number): number | undefined;
+}
+
+/** What a look should read, and what should not be here any more. */
+export interface HostsWanted {
+  /** Hosts of which nothing is wanted now. */
+  readonly closed: readonly string[];
+  /** Hosts with jobs for some time, of which more are wanted only if others have none. */
+  readonly full: readonly string[];
+  /** Jobs of closed hosts that were read ahead before. */
+  readonly surplus: readonly DueJob[];
+}
+
+/** Jobs that are enough for a host that bears none at the moment. */
+const ENOUGH = 2;
+/** Hosts that a look leaves out; a bound for the length of its message. */
+const MAX_LEFT_OUT = 10_000;
+/** A host that may not be asked for longer is closed. */
+const CLOSED_MS = 2_000;
+/** Closed hosts of which a job is kept, so that they are asked in time. */
+const MAX_CLOSED = 4_096;
+
+/** Makes it for the lanes of a crawler. */
+export function createHostChoice(deps: {
+  readonly lanes: ReadonlyMap<string, Lane>;
+  readonly resting: RestingHosts;
+  /** Forgets a lane of which nothing has to be known. */
+  readonly closeIdle: (lane: Lane, nowMs: number) => void;
+  readonly mayStart: (lane: Lane, nowMs: number) => boolean;
+}): HostChoice {
+  const { lanes, resting } = deps;
+  /** Jobs of closed hosts, as of the last look and with those that it has found. */
+  let keptClosed = 0;
+
+  const isClosed = (lane: Lane, nowMs: number): boolean =>
+    lane.pace.isPaused || startAt(lane) - nowMs > CLOSED_MS;
+
+  /** Keeps the first job of a closed lane, if there is room; returns the others. */
+  function surplusOf(lane: Lane): DueJob[] {
+    const kept = keptClosed < MAX_CLOSED ? firstOf(lane) : undefined;
+    if (kept !== undefined) keptClosed += 1;
+    return [...lane.ahead.values()].filter((job) => job !== kept);
+  }
+
+  return {
+    wanted(nowMs, perHost) {
+      const closed: string[] = [];
+      const full: string[] = [];
+      const surplus: DueJob[] = [];
+      keptClosed = 0;
+      for (const lane of lanes.values()) {
+        deps.closeIdle(lane, nowMs);
+        const { host, ahead } = lane;
+        const hasRoom = closed.length + full.length < MAX_LEFT_OUT;
+        if (isClosed(lane, nowMs)) {
+          if (hasRoom) closed.push(host);
+          if (ahead.size > 0) surplus.push(...surplusOf(lane));
+        } else if (!hasRoom || ahead.size === 0) continue;
+        else if (deps.mayStart(lane, nowMs)) {
+          if (ahead.size >= perHost) full.push(host);
+        } else if (ahead.size >= Math.min(ENOUGH, perHost)) closed.push(host);
+      }
+      closed.push(...resting.closed(nowMs, MAX_LEFT_OUT - closed.length - full.length));
+      return { closed, full, surplus };
+    },
+    takes({ host }, nowMs) {
+      const lane = lanes.get(host);
+      if (lane === undefined) {
+        return resting.has(host) ? !resting.isClosed(host, nowMs) : !resting.isFull(nowMs);
+      }
+      if (!isClosed(lane, nowMs)) return true;
+      if (lane.ahead.size > 0 || keptClosed >= MAX_CLOSED) return false;
+      keptClosed += 1;
+      return true;
+    },
+    closedJobs(nowMs) {
+      let jobs = 0;
+      for (const lane of lanes.values()) if (isClosed(lane, nowMs)) jobs += lane.ahead.size;
+      return jobs;
+    },
+    opensAt(nowMs) {
+      let opensAt = resting.opensAt(nowMs) ?? Number.POSITIVE_INFINITY;
+      for (const lane of lanes.values()) {
+        const at = lane.pace.isPaused ? nowMs : startAt(lane);
+        if (at > nowMs && at < opensAt) opensAt = at;
+      }
+      return Number.isFinite(opensAt) ? opensAt : undefined;
+    },
+  };
+}

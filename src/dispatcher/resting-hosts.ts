@@ -1,0 +1,85 @@
+import { defined } from '../domain/defined.ts';
+import type { SavedHealth } from '../domain/host-state.ts';
+import { type Lane, startAt } from './host-lane.ts';
+
+/** What has to be remembered of a host that has no lane. */
+export interface RestingHost {
+  /** Before this moment the host is asked nothing. */
+  readonly untilMs: number;
+  readonly nextStartMs: number;
+  readonly health?: SavedHealth;
+  readonly robotsDelayMs: number;
+  readonly isKnown: boolean;
+}
+
+/**
+ * Hosts without a lane that may not be asked like any other: put aside, or asked a moment ago. A tenth of
+ * what a lane takes.
+ */
+export interface RestingHosts {
+  has(host: string): boolean;
+  /** Whether the host may not be asked now. */
+  isClosed(host: string, nowMs: number): boolean;
+  /** Whether there is no room for further hosts until one of these may be asked again. */
+  isFull(nowMs: number): boolean;
+  /** Remembers the host of a lane that is forgotten, if there is something to remember. */
+  keep(lane: Lane, nowMs: number): void;
+  /** What is known of a host, which is then forgotten here. */
+  take(host: string): RestingHost | undefined;
+  /** At most `limit` of the hosts that may not be asked now. */
+  closed(nowMs: number, limit: number): string[];
+  /** When the first of those may be asked again. */
+  opensAt(nowMs: number): number | undefined;
+}
+
+/** 10 MB of a crawler. */
+const MAX_HOSTS = 50_000;
+/** The interval at which hosts that may be asked again make room. */
+const PRUNE_MS = 1_000;
+
+/** Makes an empty collection. */
+export function createRestingHosts(): RestingHosts {
+  const hosts = new Map<string, RestingHost>();
+  let prunedMs = Number.NEGATIVE_INFINITY;
+
+  return {
+    has: (host) => hosts.has(host),
+    isClosed: (host, nowMs) => (hosts.get(host)?.untilMs ?? nowMs) > nowMs,
+    isFull(nowMs) {
+      if (hosts.size >= MAX_HOSTS && nowMs - prunedMs >= PRUNE_MS) {
+        prunedMs = nowMs;
+        for (const [host, { untilMs }] of hosts) if (untilMs <= nowMs) hosts.delete(host);
+      }
+      return hosts.size >= MAX_HOSTS;
+    },
+    keep(lane, nowMs) {
+      const health = lane.health.saved();
+      const untilMs = startAt(lane);
+      if (health === undefined && untilMs <= nowMs) return;
+      const { gate, robotsDelayMs, isKnown } = lane;
+      const { nextStartMs } = gate;
+      const kept = { untilMs, nextStartMs, robotsDelayMs, isKnown, ...defined({ health }) };
+      hosts.set(lane.host, kept);
+    },
+    take(host) {
+      const found = hosts.get(host);
+      hosts.delete(host);
+      return found;
+    },
+    closed(nowMs, limit) {
+      const closed: string[] = [];
+      for (const [host, { untilMs }] of hosts) {
+        if (closed.length >= limit) break;
+        if (untilMs > nowMs) closed.push(host);
+      }
+      return closed;
+    },
+    opensAt(nowMs) {
+      let opensAt = Number.POSITIVE_INFINITY;
+      for (const { untilMs } of hosts.values()) {
+        if (untilMs > nowMs && untilMs < opensAt) opensAt = untilMs;
+      }
+      return Number.isFinite(opensAt) ? opensAt : undefined;
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { pageMs, simulate } from '../../../bench/scale/simulated-crawl.ts';
+
+// By the time of a model, with the dispatcher's own lanes and read-ahead.
+
+test('thousands of hosts that are away hold the others up no longer than their tries take', () => {
+  const isDead = (host: number): boolean => host % 4 === 0;
+  const counts = new Int32Array(12_000).fill(3);
+  for (const large of [1_001, 2_001, 3_001]) counts[large] = 20_000;
+  const concurrency = 300;
+  const { at, tries } = simulate(counts, concurrency, {}, isDead);
+  const pagesMs = counts.reduce((sum, n, host) => sum + (isDead(host) ? 0 : n * pageMs(host)), 0);
+  const triesMs = tries.ofDead * pageMs(0, isDead);
+  // No slot is free while a host that answers has URLs.
+  expect(at.get(1)).toBeLessThan(((pagesMs + triesMs) / concurrency / 1_000) * 1.1);
+  // At first three tries of each, then one at growing intervals.
+  expect(tries.ofDead).toBeLessThan(3_000 * 12);
+});
+
+test('more hosts than are kept wait for their delay, each by itself', () => {
+  const counts = new Int32Array(8_000).fill(2);
+  const politeness = { maxPerHost: 1, delayMs: 60_000, robotsTxt: false };
+  const none = (): boolean => false;
+  const { at } = simulate(counts, 300, { politeness }, none);
+  const pagesMs = counts.reduce((sum, n, host) => sum + n * pageMs(host, none), 0);
+  // The second page of the last host waits for a minute after its first one.
+  expect(at.get(1)).toBeLessThan((pagesMs / 300 / 1_000) * 1.5 + 2 * 60);
+});
