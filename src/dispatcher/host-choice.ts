@@ -3,9 +3,9 @@ import { firstOf, type Lane, startAt } from './host-lane.ts';
 import type { RestingHosts } from './resting-hosts.ts';
 
 /**
- * Of which hosts jobs are read ahead. A host that may not be asked for some time is closed: but for one
- * that is the next to be tried, its jobs wait in the queue, or thousands of hosts that are away would
- * take the room of all others.
+ * Of which hosts jobs are read ahead. A host that may not be asked for some time is closed. The next
+ * of its jobs is read, and the others wait in the queue. Otherwise thousands of hosts that do not answer
+ * would take the room of all others.
  */
 export interface HostChoice {
   /** How a look has to choose. */

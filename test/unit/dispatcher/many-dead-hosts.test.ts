@@ -3,7 +3,7 @@ import { pageMs, simulate } from '../../../bench/scale/simulated-crawl.ts';
 
 // By the time of a model, with the dispatcher's own lanes and read-ahead.
 
-test('thousands of hosts that are away hold the others up no longer than their tries take', () => {
+test('thousands of hosts that do not answer hold the others up no longer than their tries take', () => {
   const isDead = (host: number): boolean => host % 4 === 0;
   const counts = new Int32Array(12_000).fill(3);
   for (const large of [1_001, 2_001, 3_001]) counts[large] = 20_000;
