@@ -108,7 +108,8 @@ function toNotBefore(
     return delay === 0 ? undefined : new Date(now.getTime() + delay * 1_000);
   if (delay !== 0) throw invalidField('delay', 'Give not_before or delay, not both.');
   const moment = fromWall(clock, notBefore);
-  if (moment.getTime() > now.getTime() + MAX_DELAY_SECONDS * 1_000) {
+  // A time that no calendar has is not a number.
+  if (!(moment.getTime() <= now.getTime() + MAX_DELAY_SECONDS * 1_000)) {
     throw invalidField('not_before', 'not_before must be within 30 days.');
   }
   return moment > now ? moment : undefined;
