@@ -47,8 +47,8 @@ const JITTER_MS = 100;
 function findImpolite({ name, politeness }: ChaosCrawler, site: ChaosSite): string[] {
   if (politeness === undefined) return [];
   const { maxPerHost, delayMs } = politeness;
-  return [...site.seen(name).hosts].flatMap(([host, { most, startsMs }]) => {
-    const gaps = startsMs.slice(1).map((at, n) => at - (startsMs[n] ?? at));
+  return [...site.seen(name).hosts].flatMap(([host, { most, starts }]) => {
+    const gaps = starts.slice(1).map(({ toMs }, n) => toMs - (starts[n]?.fromMs ?? 0));
     const short = gaps.filter((ms) => ms < delayMs - JITTER_MS).map(Math.round);
     return [
       ...(most > maxPerHost ? [`${name}: ${most} requests at once at ${host}`] : []),
