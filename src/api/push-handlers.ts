@@ -24,6 +24,7 @@ import { toParameters } from './crawl-parameters.ts';
 import { type Call, type Method, toMethods } from './method.ts';
 import { toPage, toPageToken } from './page-token.ts';
 import { toDate } from './to-date.ts';
+import { refusalOf } from './unreadable.ts';
 
 /** What the push service works with. */
 export interface PushHandlerDeps {
@@ -202,6 +203,7 @@ function toPushInput(
   },
 ): PushInput {
   return {
+    refusal: refusalOf(item),
     url: item.url,
     method: item.method,
     body: item.body,

@@ -180,6 +180,40 @@ test('lines of a file with a wrong column are refused by its name, and cost no o
   }
 });
 
+test('items of a batch with a value of another type are refused by its name, and cost no other', async () => {
+  await using app = await startApp();
+  const shop = await createCrawler(app, 'shop');
+  await shop.post('pause');
+  const wrong = {
+    url: 5,
+    body: '*',
+    priority: 'high',
+    delay: 1.5,
+    not_before: 'soon',
+    unique: 'once',
+    metadata: { order: 7 },
+    parameters: 'none',
+  };
+  const items = [
+    { url: urlOf(1) },
+    ...Object.entries(wrong).map(([name, value]) => ({ url: urlOf(2), [name]: value })),
+    { url: urlOf(2), parameters: { format: 'pdf' } },
+    'https://example.com/',
+    { url: urlOf(3) },
+  ];
+  const request = { items, request_id: 'once' };
+  const { status, json } = await shop.post('push_batch', request);
+  expect([status, json.results.length]).toEqual([200, items.length]);
+  const fields = json.results.map(({ error }: { error?: { field: string } }) => error?.field);
+  expect(fields).toEqual([undefined, ...Object.keys(wrong), 'format', 'items', undefined]);
+  expect(json.results[3].error).toMatchObject({
+    code: 'invalid_priority',
+    message: 'items[3].priority must be a whole number.',
+  });
+  expect((await shop.details()).activity).toMatchObject({ pushed: 2 });
+  expect((await shop.post('push_batch', request)).json).toEqual(json);
+});
+
 test('lines of a file with a value of another type are refused, and cost no other', async () => {
   await using app = await startApp();
   const shop = await createCrawler(app, 'shop');
