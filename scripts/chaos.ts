@@ -110,27 +110,30 @@ async function openStore(store: string) {
 /** The report as Markdown. */
 function describe(title: string, report: ChaosReport): string {
   const { kill, drain, stop, database } = report.disturbances;
-  const rows = report.rows.map(({ crawler, most, usage, acknowledged, again, longestWait }) =>
-    [
-      '',
-      `${crawler.name}, ${crawler.delivery}`,
-      String(crawler.concurrency),
-      String(most),
-      percent(usage?.share),
-      percent(usage?.shareOfAll),
-      String(acknowledged),
-      String(again),
-      `${longestWait.toFixed(1)} s`,
-      '',
-    ]
-      .join(' | ')
-      .trim(),
+  const rows = report.rows.map(
+    ({ crawler, most, usage, acknowledged, again, pushedAgain, fromStorage, longestWait }) =>
+      [
+        '',
+        `${crawler.name}, ${crawler.delivery}`,
+        String(crawler.concurrency),
+        String(most),
+        percent(usage?.share),
+        percent(usage?.shareOfAll),
+        String(acknowledged),
+        String(again),
+        String(pushedAgain),
+        String(fromStorage),
+        `${longestWait.toFixed(1)} s`,
+        '',
+      ]
+        .join(' | ')
+        .trim(),
   );
   return [
     `${title}: ${kill} killed (-9), ${drain} drained (SIGTERM), ${stop} stopped and continued, database killed ${database} times.`,
     [
-      '| crawler | limit | most at once | slots used | of all slots | URLs | crawled again | longest wait |',
-      '|---|---|---|---|---|---|---|---|',
+      '| crawler | limit | most at once | slots used | of all slots | URLs | crawled again | failed, pushed again | from storage | longest wait |',
+      '|---|---|---|---|---|---|---|---|---|---|',
       ...rows,
     ].join('\n'),
     ...idleTable(report),

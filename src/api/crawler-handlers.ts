@@ -1,4 +1,4 @@
-import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   CrawlerService,
   type ReplayDeliveriesRequest,
@@ -19,6 +19,7 @@ import { toAttemptMessage, toDeliveryMessage, toDeliveryState } from './delivery
 import { createCrawlerLists } from './list-crawlers.ts';
 import { type Method, toMethods } from './method.ts';
 import { toPage, toPageToken } from './page-token.ts';
+import { toDate } from './to-date.ts';
 
 /** The methods of the crawler service. */
 export function crawlerHandlers(deps: {
@@ -123,8 +124,8 @@ function toReplaySelector(request: ReplayDeliveriesRequest): ReplaySelector {
   if (from === undefined) throw invalidField('from', 'Give a rid, rids, or from (and to).');
   const { after } = toPage({ pageSize: 0, pageToken: request.pageToken });
   return {
-    from: timestampDate(from),
-    to: to === undefined ? undefined : timestampDate(to),
+    from: toDate('from', from),
+    to: toDate('to', to),
     state,
     maxCount: maxCount === 0 ? undefined : integerInRange('max_count', maxCount, 1, MAX_REPLAYED),
     cursor: after === '' ? undefined : after,

@@ -23,6 +23,8 @@ import { authenticateCall } from './authenticate-call.ts';
 import { toParameters } from './crawl-parameters.ts';
 import { type Call, type Method, toMethods } from './method.ts';
 import { toPage, toPageToken } from './page-token.ts';
+import { toDate } from './to-date.ts';
+import { refusalOf } from './unreadable.ts';
 
 /** What the push service works with. */
 export interface PushHandlerDeps {
@@ -79,7 +81,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       // A sitemap is held as a whole while it is read.
       await call.room.take(SITEMAP_BYTES);
       const { url } = request;
-      const since = request.since && timestampDate(request.since);
+      const since = toDate('since', request.since);
       for await (const part of readSitemap(owner, { url, since }, call.signal)) {
         yield 'failed' in part ? part : { urls: part.urls.map(toSitemapUrl) };
       }
@@ -137,8 +139,8 @@ function toAgainSelection(request: PushAgainRequest): Omit<AgainSelection, 'curs
     originalStatus,
     rids,
     intoBatch,
-    from: from && timestampDate(from),
-    to: to && timestampDate(to),
+    from: toDate('from', from),
+    to: toDate('to', to),
   };
 }
 
@@ -201,6 +203,7 @@ function toPushInput(
   },
 ): PushInput {
   return {
+    refusal: refusalOf(item),
     url: item.url,
     method: item.method,
     body: item.body,

@@ -12,6 +12,16 @@ export class CliError extends Error {
   }
 }
 
+/** A value that does not fit its field. */
+export class FieldError extends CliError {
+  readonly field: string;
+
+  constructor(field: string, message: string) {
+    super(message, EXIT_CODE.usage);
+    this.field = field;
+  }
+}
+
 /** A value that cannot be accepted. */
 export function usageError(message: string): CliError {
   return new CliError(message, EXIT_CODE.usage);

@@ -5,10 +5,10 @@ import {
   type MessageShape,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { reflect } from '@bufbuild/protobuf/reflect';
-import { type Timestamp, TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
+import { TimestampSchema, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { enumWord } from '../client/message-json.ts';
-import { usageError } from './cli-error.ts';
+import { FieldError, usageError } from './cli-error.ts';
 
 /** What the fields of a message are to the user. */
 const WHAT: Readonly<Record<string, string>> = {
@@ -29,7 +29,8 @@ export function parsePairs(option: string, texts: readonly string[]): Record<str
 
 /**
  * Makes a message from values by the names of its fields: texts, or JSON values. Empty and absent
- * ones are left out. Throws a CliError that names the one that cannot be accepted.
+ * ones are left out. Throws a FieldError for a value that cannot be accepted, and a CliError for a name
+ * that no field has.
  */
 export function fillMessage<Desc extends DescMessage>(
   desc: Desc,
@@ -47,10 +48,11 @@ export function fillMessage<Desc extends DescMessage>(
   return message;
 }
 
-function parseMoment({ name }: DescField, text: string): Timestamp {
+function parseMoment({ name }: DescField, text: string): ReflectMessage {
   const moment = /^\d{4}-\d{2}-\d{2}T/.test(text) ? new Date(text) : undefined;
-  if (moment !== undefined && !Number.isNaN(moment.getTime())) return timestampFromDate(moment);
-  throw usageError(`${name} must be a time such as 2030-01-31T08:00:00Z, not "${text}"`);
+  if (moment !== undefined && !Number.isNaN(moment.getTime()))
+    return reflect(TimestampSchema, timestampFromDate(moment));
+  throw new FieldError(name, `${name} must be a time such as 2030-01-31T08:00:00Z, not "${text}"`);
 }
 
 function parseValue(field: DescField, value: unknown): unknown {
@@ -63,18 +65,21 @@ function parseValue(field: DescField, value: unknown): unknown {
     const words = desc.values
       .map(({ number }) => enumWord(desc, number))
       .filter((word) => word !== '');
-    throw usageError(`${field.name} must be one of ${words.join(', ')}, not "${text}"`);
+    throw new FieldError(
+      field.name,
+      `${field.name} must be one of ${words.join(', ')}, not "${text}"`,
+    );
   }
   switch (field.scalar) {
     case ScalarType.BOOL:
       if (text === 'true' || text === 'false') return text === 'true';
-      throw usageError(`${field.name} must be true or false, not "${text}"`);
+      throw new FieldError(field.name, `${field.name} must be true or false, not "${text}"`);
     case ScalarType.INT32:
       if (/^-?\d{1,9}$/.test(text)) return Number(text);
-      throw usageError(`${field.name} must be a whole number, not "${text}"`);
+      throw new FieldError(field.name, `${field.name} must be a whole number, not "${text}"`);
     case ScalarType.INT64:
       if (/^-?\d{1,18}$/.test(text)) return BigInt(text);
-      throw usageError(`${field.name} must be a whole number, not "${text}"`);
+      throw new FieldError(field.name, `${field.name} must be a whole number, not "${text}"`);
     case ScalarType.BYTES:
       return new TextEncoder().encode(text);
     default:

@@ -3,7 +3,7 @@ import {
   CrawlParametersSchema,
 } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import { type PushItem, PushItemSchema } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
-import { usageError } from './cli-error.ts';
+import { FieldError, usageError } from './cli-error.ts';
 import { fillMessage, parsePairs } from './fill-message.ts';
 
 /** The names of all crawl parameters. */
@@ -25,7 +25,7 @@ export function parseParameters(texts: readonly string[]): CrawlParameters {
 /**
  * Reads one URL to push: `url`, the fields of a push, and crawl parameters, from texts or JSON
  * values. An empty text is absent. `defaults` are the parameters that it has unless it names them.
- * Throws a CliError that names the key that cannot be accepted.
+ * Throws a FieldError for a value that cannot be accepted, and a CliError for a key that no push has.
  */
 export function parseItem(
   values: Readonly<Record<string, unknown>>,
@@ -38,7 +38,8 @@ export function parseItem(
     else if (PARAMETER_NAMES.includes(key)) parameters[key] = value;
     else throw usageError(`"${key}" is neither a field of a push nor a crawl parameter`);
   }
-  if (typeof own.url !== 'string' || own.url === '') throw usageError('"url" is missing');
+  if (typeof own.url !== 'string' || own.url === '')
+    throw new FieldError('url', '"url" is missing');
   const item = fillMessage(PushItemSchema, own);
   item.parameters = { ...defaults, ...fillMessage(CrawlParametersSchema, parameters) };
   return item;

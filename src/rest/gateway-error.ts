@@ -39,9 +39,14 @@ export function badValue(
   expected: string,
   facts: Readonly<Record<string, unknown>> = {},
 ): GatewayError {
-  const leaf = path.slice(path.lastIndexOf('.') + 1).replace(/\[.*$/, '');
+  const leaf = lastName(path);
   return new GatewayError(422, `invalid_${leaf}`, `${path} must be ${expected}.`, {
     field: path,
     facts,
   });
+}
+
+/** The last name of a path, without an index: `url` of `items[3].url`. */
+export function lastName(path: string): string {
+  return path.slice(path.lastIndexOf('.') + 1).replace(/\[.*$/, '');
 }

@@ -1,7 +1,16 @@
 import { create, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { badValue } from './gateway-error.ts';
+import { noteUnreadable } from '../api/unreadable.ts';
+import { invalidField } from '../domain/errors.ts';
+import { badValue, GatewayError, lastName } from './gateway-error.ts';
 import { compileTextParser, scalarTextParser } from './parse-scalar.ts';
-import { type Fields, isNumberTrue, restFields, restName, TIMESTAMP } from './rest-fields.ts';
+import {
+  type Fields,
+  isEachApart,
+  isNumberTrue,
+  restFields,
+  restName,
+  TIMESTAMP,
+} from './rest-fields.ts';
 
 /** Converts a parsed JSON value to a field's value. Throws a 422 GatewayError that names `path`. */
 export type ValueReader = (value: unknown, path: string) => unknown;
@@ -38,7 +47,7 @@ export function compileMessageReader(desc: DescMessage): MessageReader {
 
 /** Compiles the reader of a field's whole value. */
 export function compileValueReader(field: DescField): ValueReader {
-  if (field.fieldKind === 'list') return listReader(singleReader(field));
+  if (field.fieldKind === 'list') return listReader(elementReader(field));
   if (field.fieldKind === 'map') return mapReader(field, singleReader(field));
   return singleReader(field);
 }
@@ -47,6 +56,26 @@ function listReader(read: ValueReader): ValueReader {
   return (value, path) => {
     if (!Array.isArray(value)) throw badValue(path, 'an array');
     return value.map((each, index) => read(each, `${path}[${index}]`));
+  };
+}
+
+/** Reads an element; where each is read apart, one that is wrong becomes an empty message with its refusal. */
+function elementReader(field: DescField): ValueReader {
+  const read = singleReader(field);
+  const { message } = field;
+  if (message === undefined || !isEachApart(field)) return read;
+  return (value, path) => {
+    try {
+      return read(value, path);
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      const made = create(message);
+      noteUnreadable(
+        made,
+        invalidField(lastName(error.field ?? path), error.message, error.reason),
+      );
+      return made;
+    }
   };
 }
 

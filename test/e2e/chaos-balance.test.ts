@@ -40,6 +40,11 @@ test('the balance of the chaos test finds what is lost, too much, or above a lim
   });
   await Promise.all([...loads.values()].map((load) => load.stop()));
   await eventually(() => expectDrained(app));
+  for (const load of loads.values()) {
+    await load.pushRestAgain();
+    expect(load.again.size).toBeGreaterThan(0);
+  }
+  await eventually(() => expectDrained(app));
 
   const parts: BalanceParts = { services: [app, app], loads, site, receiver };
   expect(await findImbalances(parts)).toEqual([]);
@@ -63,10 +68,27 @@ test('the balance of the chaos test finds what is lost, too much, or above a lim
     expect.stringMatching(/^store: 4 requests at once at 127.0.0.1:\d+$/),
     expect.stringMatching(/^store: requests at 127.0.0.1:\d+ after \d+, /),
   ]);
-  const [first = ''] = loads.get(store)?.rids.values() ?? [];
   expect(await withLoad(store, {}, new Map([[-1, 'f'.repeat(24)]]))).toEqual([
     expect.stringMatching(/^store: \d+ pushed by its counters, \d+ acknowledged$/),
     expect.stringMatching(/^store: of \d+ acknowledged \d+ arrived, .* purged, not f{24}$/),
+    expect.stringMatching(/^store: load has \d+ accepted, \d+ ended, of \d+$/),
+  ]);
+  const early = new Map([[1, performance.now()]]);
+  const known = loads.get(store) as ChaosLoad;
+  const late = new Map(loads).set(store, { ...known, notBefore: early });
+  expect(await findImbalances({ ...parts, loads: late })).toEqual([
+    expect.stringMatching(/^store: page 1 was crawled \d+ ms early$/),
+  ]);
+  const [first = '', second = ''] = known.rids.values();
+  const swapped = new Map(known.rids).set(0, second).set(1, first);
+  const mixed = new Map(loads).set(store, { ...known, rids: swapped });
+  expect(await findImbalances({ ...parts, loads: mixed })).toEqual([
+    expect.stringMatching(
+      /^store: [0-9a-f]{24} came back with metadata \{"n":1\} .+, not metadata \{"n":0\} /,
+    ),
+    expect.stringMatching(
+      /^store: [0-9a-f]{24} came back with metadata \{"n":0\} .+, not metadata \{"n":1\} /,
+    ),
   ]);
   expect(await withLoad(hook, {}, new Map([[0, first]]))).toContainEqual(
     expect.stringMatching(/^hook: of \d+ acknowledged/),

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Command, Option } from 'commander';
+import type { PushError } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { Pushed, UrlToPush } from '../../client/client.ts';
-import { usageError } from '../cli-error.ts';
+import { FieldError, usageError } from '../cli-error.ts';
 import {
   type CommandContext,
   collect,
@@ -144,21 +145,31 @@ async function push(
   options: PushOptions,
 ): Promise<number> {
   const lines = new WeakMap<object, number>();
+  const items = read(source, options, lines, refuse);
   const runId = options.runId ?? randomUUID();
   const progress = createProgress(output, 'pushed', source.share);
   let refused = 0;
   let duplicates = 0;
 
+  async function refuse(line: number, url: string, error: Refusal): Promise<void> {
+    refused += 1;
+    const { code, message, field } = error;
+    if (output.isJson)
+      await output.json({
+        line,
+        url,
+        error: { code, message, ...(field === '' ? {} : { field }) },
+      });
+    else output.note(`line ${line}: ${printable(url)}: ${message} (${code})`);
+    progress.add(1);
+  }
+
   async function tell(pushed: Pushed): Promise<void> {
     const { item, rid, duplicate, error } = pushed;
     const line = lines.get(item as object) ?? 0;
     const url = typeof item === 'string' ? item : (item.url ?? '');
-    if (error !== undefined) {
-      refused += 1;
-      const { code, message } = error;
-      if (output.isJson) await output.json({ line, url, error: { code, message } });
-      else output.note(`line ${line}: ${printable(url)}: ${message} (${code})`);
-    } else if (options.quiet !== true) {
+    if (error !== undefined) return refuse(line, url, error);
+    if (options.quiet !== true) {
       await (output.isJson
         ? output.json({ line, url, rid, ...(duplicate ? { duplicate } : {}) })
         : output.line(`${rid} ${url}`));
@@ -168,7 +179,7 @@ async function push(
   }
 
   try {
-    const pushing = client.push(crawler, read(source, options, lines), {
+    const pushing = client.push(crawler, items, {
       runId,
       batchSize: options.batchSize,
       concurrency: options.concurrency,
@@ -197,10 +208,14 @@ async function push(
   return refused;
 }
 
+/** Why a URL was not queued. */
+type Refusal = Pick<PushError, 'code' | 'message' | 'field'>;
+
 async function* read(
   source: UrlSource,
   options: PushOptions,
   lines: WeakMap<object, number>,
+  refuse: (line: number, url: string, refusal: Refusal) => Promise<void>,
 ): AsyncGenerator<UrlToPush, void, undefined> {
   const parameters = parseParameters(options.param);
   const shared = {
@@ -214,8 +229,16 @@ async function* read(
     delay: options.delay,
     not_before: options.notBefore,
   };
+  // What is wrong with the options is wrong with every line.
+  parseItem({ ...shared, url: 'any' }, parameters);
   for await (const { line, values } of source.items) {
     const item = parse(line, { ...shared, ...values });
+    if (item instanceof FieldError) {
+      const { field, message } = item;
+      const url = typeof values.url === 'string' ? values.url : '';
+      await refuse(line, url, { code: `invalid_${field}`, message, field });
+      continue;
+    }
     lines.set(item, line);
     yield item;
   }
@@ -224,6 +247,7 @@ async function* read(
     try {
       return parseItem(values, parameters);
     } catch (error) {
+      if (error instanceof FieldError) return error;
       throw usageError(`line ${line}: ${(error as Error).message}`);
     }
   }

@@ -3,7 +3,7 @@ import { parseCallbackHeaders } from '../../domain/callback-headers.ts';
 import { fromWall, type WallClock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
-import { invalidField } from '../../domain/errors.ts';
+import { type DomainError, invalidField } from '../../domain/errors.ts';
 import type { CrawlRequest, Job } from '../../domain/job.ts';
 import {
   integerInRange,
@@ -20,6 +20,8 @@ import { laneOf } from './lane-of.ts';
 
 /** One URL to queue, as the client gives it. */
 export interface PushInput extends CrawlInput {
+  /** Why it could not be read; the rest is empty then. */
+  readonly refusal?: DomainError | undefined;
   readonly callbackHeaders?: string | undefined;
   /** Minutes. */
   readonly queueTimeout?: number | undefined;
@@ -50,6 +52,7 @@ interface Making {
 
 /** The job of a push. Throws `invalid` naming the field. */
 export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
+  if (input.refusal !== undefined) throw input.refusal;
   const { now, offer, traceparent } = making;
   const minutes = input.queueTimeout ?? 0;
   if (minutes !== 0) integerInRange('queue_timeout', minutes, 1, MAX_QUEUE_TIMEOUT_MINUTES);
@@ -108,7 +111,8 @@ function toNotBefore(
     return delay === 0 ? undefined : new Date(now.getTime() + delay * 1_000);
   if (delay !== 0) throw invalidField('delay', 'Give not_before or delay, not both.');
   const moment = fromWall(clock, notBefore);
-  if (moment.getTime() > now.getTime() + MAX_DELAY_SECONDS * 1_000) {
+  // A time that no calendar has is not a number.
+  if (!(moment.getTime() <= now.getTime() + MAX_DELAY_SECONDS * 1_000)) {
     throw invalidField('not_before', 'not_before must be within 30 days.');
   }
   return moment > now ? moment : undefined;

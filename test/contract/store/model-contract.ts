@@ -1,11 +1,12 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { failedOf } from '../../../src/domain/batch.ts';
+import { failedOf, removedOf } from '../../../src/domain/batch.ts';
 import type { Crawler } from '../../../src/domain/crawler.ts';
 import type { QueuedJob } from '../../../src/domain/job.ts';
 import { orderMs } from '../../../src/domain/priority.ts';
 import type { Lease } from '../../../src/store/store.ts';
 import { byLength } from '../../support/length.ts';
+import { releasedAfterDeadline, type Step, steps } from './model-steps.ts';
 import { toDelivery, toRelease, toRetry, toStored } from './outcomes.ts';
 import {
   at,
@@ -20,74 +21,14 @@ import {
   type StoreBench,
 } from './store-harness.ts';
 
-/** A step of a crawler's life; `pick` chooses among the jobs it could be about. */
-type Step =
-  | {
-      readonly do: 'push';
-      readonly count: number;
-      readonly timeout: boolean;
-      /** Default 5. */
-      readonly priority?: number;
-      /** Seconds until they may be crawled. */
-      readonly delay?: number;
-      readonly key?: string | undefined;
-      readonly batch?: string | undefined;
-    }
-  | { readonly do: 'claim'; readonly count: number }
-  | { readonly do: 'succeed' | 'fail' | 'retry' | 'release' | 'delete_job'; readonly pick: number }
-  | { readonly do: 'pause' | 'unpause' | 'purge' | 'expire' | 'crash' | 'delete_crawler' };
-
-const picked = fc.nat(20);
-const steps: fc.Arbitrary<Step[]> = fc.array(
-  fc.oneof(
-    {
-      weight: 4,
-      arbitrary: fc.record({
-        do: fc.constant('push' as const),
-        count: fc.integer({ min: 1, max: 4 }),
-        timeout: fc.boolean(),
-        priority: fc.constantFrom(5, 5, 5, 0, 4, 9),
-        delay: fc.constantFrom(0, 0, 0, 3, 50),
-        key: fc.constantFrom(undefined, undefined, 'a', 'b'),
-        batch: fc.constantFrom(undefined, 'one', 'two'),
-      }),
-    },
-    {
-      weight: 4,
-      arbitrary: fc.record({
-        do: fc.constant('claim' as const),
-        count: fc.integer({ min: 1, max: 3 }),
-      }),
-    },
-    {
-      weight: 6,
-      arbitrary: fc.record({
-        do: fc.constantFrom(
-          'succeed' as const,
-          'fail' as const,
-          'retry' as const,
-          'release' as const,
-          'delete_job' as const,
-        ),
-        pick: picked,
-      }),
-    },
-    {
-      weight: 2,
-      arbitrary: fc.record({
-        do: fc.constantFrom(
-          'pause' as const,
-          'unpause' as const,
-          'purge' as const,
-          'expire' as const,
-          'crash' as const,
-        ),
-      }),
-    },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('delete_crawler' as const) }) },
-  ),
-  { minLength: 5, maxLength: 30 },
-);
+interface BatchModel {
+  accepted: number;
+  completed: number;
+  failed: number;
+  removed: number;
+  isClosed: boolean;
+  isCompleted: boolean;
+}
 
 /**
  * The state tables of the specification in their simplest form: the state of each job, and the
@@ -97,13 +38,13 @@ interface Model {
   readonly state: Map<string, 'waiting' | 'running' | 'retrying'>;
   /** The deadlines, in seconds, of jobs with a queue timeout that were never tried. */
   readonly deadlines: Map<string, number>;
-  /** The jobs that have unique keys. */
-  readonly keys: Map<string, string>;
+  /** The jobs that have unique keys, or had them, and until which second these hold. */
+  readonly keys: Map<string, { readonly rid: string; readonly until: number | undefined }>;
   /** When jobs fall due, and their priority. */
   readonly due: Map<string, { readonly dueAt: Date; readonly priority: number }>;
   /** The batches of jobs, of ended ones too, and what they count. */
   readonly batchOf: Map<string, string>;
-  readonly batches: Map<string, { accepted: number; completed: number; failed: number }>;
+  readonly batches: Map<string, BatchModel>;
   readonly ended: { completed: number; failed: number; deleted: number; purged: number };
   pushed: number;
   paused: boolean;
@@ -159,27 +100,26 @@ class Life {
         const { priority = 5, delay = 0 } = step;
         const dueAt = at((this.#second + delay) * SECOND);
         const notBefore = delay === 0 ? undefined : dueAt;
-        const { key, batch } = step;
-        const unique = key === undefined ? undefined : { key };
+        const { key, keyFor = 0, batch } = step;
+        const until = keyFor === 0 ? undefined : this.#second + keyFor;
+        const holds = until === undefined ? {} : { until: at(until * SECOND) };
+        const unique = key === undefined ? undefined : { key, ...holds };
         const job = { createdAt: now, queueDeadline, priority, notBefore, unique, batch };
         const jobs = makeJobs(crawler, step.count, job);
-        const { outcomes } = await this.#bench.push(jobs, now, LIMITS);
-        const first = key === undefined ? undefined : model.keys.get(key);
-        const fresh = key === undefined ? jobs : jobs.slice(0, first === undefined ? 1 : 0);
-        const keptBy = first ?? fresh[0]?.rid ?? '';
-        expect(outcomes).toEqual(
-          jobs.map((each) =>
-            fresh.includes(each) ? { rid: each.rid } : { rid: keptBy, duplicate: true },
-          ),
-        );
-        if (key !== undefined) model.keys.set(key, keptBy);
-        for (const { rid } of fresh) {
+        const expected = jobs.map(({ rid }) => {
+          const first = key === undefined ? undefined : this.#keptBy(key);
+          if (first !== undefined) return { rid: first, duplicate: true };
+          if (model.batches.get(batch ?? '')?.isClosed) return { refused: 'batch_closed' };
+          if (key !== undefined) model.keys.set(key, { rid, until });
           this.#enter(rid, batch);
           model.state.set(rid, 'waiting');
           model.due.set(rid, { dueAt, priority });
           if (step.timeout) model.deadlines.set(rid, deadline);
-        }
-        model.pushed += fresh.length;
+          model.pushed += 1;
+          return { rid };
+        });
+        const { outcomes } = await this.#bench.push(jobs, now, LIMITS);
+        expect(outcomes).toEqual(expected);
         return;
       }
       case 'claim': {
@@ -213,7 +153,7 @@ class Life {
         const rid = [...model.state.keys()][step.pick % Math.max(model.state.size, 1)];
         if (rid === undefined) return;
         expect(await this.#bench.store.queue.deleteJob(crawler.crawlerId, rid, now)).toBe(true);
-        this.#forget(rid);
+        this.#remove(rid);
         model.ended.deleted += 1;
         return;
       }
@@ -225,12 +165,18 @@ class Life {
       case 'purge': {
         const waiting = [...model.state].filter(([, state]) => state !== 'running');
         expect(await this.#bench.store.queue.purge(crawler.crawlerId, now)).toBe(waiting.length);
-        for (const [rid] of waiting) this.#forget(rid);
+        for (const [rid] of waiting) this.#remove(rid);
         for (const rid of this.#running.keys()) this.#purged.add(rid);
         model.keys.clear();
         model.ended.purged += waiting.length;
         return;
       }
+      case 'close_batch':
+        return this.#close(crawler, step.batch, now);
+      case 'cancel_batch':
+        return this.#cancel(crawler, step.batch, now);
+      case 'complete_batches':
+        return this.#complete(crawler, now);
       case 'expire':
         return this.#expire();
       case 'crash':
@@ -253,6 +199,52 @@ class Life {
         this.#model = emptyModel();
         return;
     }
+  }
+
+  async #close({ crawlerId }: Crawler, name: string, now: Date): Promise<void> {
+    const batch = this.#model.batches.get(name);
+    const closed = await this.#bench.store.batches.close(crawlerId, name, now);
+    expect(closed === undefined).toBe(batch === undefined);
+    if (batch !== undefined) batch.isClosed = true;
+  }
+
+  async #cancel(crawler: Crawler, name: string, now: Date): Promise<void> {
+    await this.#close(crawler, name, now);
+    const { batches } = this.#bench.store;
+    const batch = await batches.get(crawler.crawlerId, name, now);
+    if (batch === undefined) return;
+    const waiting = [...this.#model.state].filter(
+      ([rid, state]) => state !== 'running' && this.#model.batchOf.get(rid) === name,
+    );
+    expect(await batches.cancel(batch, 1_000, now)).toBe(waiting.length);
+    for (const [rid] of waiting) this.#remove(rid);
+    this.#model.ended.purged += waiting.length;
+  }
+
+  async #complete({ crawlerId }: Crawler, now: Date): Promise<void> {
+    const { batches, maintain } = this.#bench.store;
+    // What a purge has left stands in the way until then.
+    await maintain(now);
+    const found = (await batches.done(100, now)).filter((each) => each.crawlerId === crawlerId);
+    const done = [...this.#model.batches].filter(
+      ([name, { isClosed, isCompleted }]) =>
+        isClosed &&
+        !isCompleted &&
+        ![...this.#model.state.keys()].some((rid) => this.#model.batchOf.get(rid) === name),
+    );
+    expect(new Set(found.map(({ name }) => name))).toEqual(new Set(done.map(([name]) => name)));
+    for (const batch of found) {
+      expect(await batches.complete(batch, undefined, now)).toBe(true);
+      expect(await batches.complete(batch, undefined, now)).toBe(false);
+    }
+    for (const [, batch] of done) batch.isCompleted = true;
+  }
+
+  /** The job that a push with the key gets in place of its own. */
+  #keptBy(key: string): string | undefined {
+    const { keys, state } = this.#model;
+    const { rid = '', until } = keys.get(key) ?? {};
+    return (until === undefined ? state.has(rid) : until > this.#second) ? rid : undefined;
   }
 
   async #finish(how: 'succeed' | 'fail' | 'retry' | 'release', pick: number, now: Date) {
@@ -329,7 +321,7 @@ class Life {
 
   #isPurged(rid: string): boolean {
     if (!this.#purged.has(rid)) return false;
-    this.#forget(rid);
+    this.#remove(rid);
     this.#model.ended.purged += 1;
     return true;
   }
@@ -337,13 +329,20 @@ class Life {
   #enter(rid: string, batch: string | undefined): void {
     if (batch === undefined) return;
     const { batches, batchOf } = this.#model;
-    const counts = batches.get(batch) ?? { accepted: 0, completed: 0, failed: 0 };
+    const counts = batches.get(batch) ?? {
+      accepted: 0,
+      completed: 0,
+      failed: 0,
+      removed: 0,
+      isClosed: false,
+      isCompleted: false,
+    };
     counts.accepted += 1;
     batches.set(batch, counts);
     batchOf.set(rid, batch);
   }
 
-  #countEnd(rid: string, end: 'completed' | 'failed'): void {
+  #countEnd(rid: string, end: 'completed' | 'failed' | 'removed'): void {
     const counts = this.#model.batches.get(this.#model.batchOf.get(rid) ?? '');
     if (counts !== undefined) counts[end] += 1;
   }
@@ -354,10 +353,17 @@ class Life {
     return due;
   }
 
+  /** A job that leaves the queue without a result, and frees its key. */
+  #remove(rid: string): void {
+    this.#countEnd(rid, 'removed');
+    this.#forget(rid);
+    const { keys } = this.#model;
+    for (const [key, each] of keys) if (each.rid === rid) keys.delete(key);
+  }
+
   #forget(rid: string): void {
     this.#model.state.delete(rid);
     this.#model.deadlines.delete(rid);
-    for (const [key, each] of this.#model.keys) if (each === rid) this.#model.keys.delete(key);
     this.#running.delete(rid);
     this.#purged.delete(rid);
   }
@@ -381,19 +387,23 @@ class Life {
       const found = await this.#bench.store.queue.find(this.#crawler.crawlerId, rid);
       expect(found?.state).toBe(expected);
     }
-    for (const [name, { accepted, completed: done, failed: lost }] of this.#model.batches) {
+    for (const [name, model] of this.#model.batches) {
       const own = (which: string): number =>
         [...state].filter(([rid, each]) => each === which && this.#model.batchOf.get(rid) === name)
           .length;
       const batch = await this.#bench.store.batches.get(this.#crawler.crawlerId, name, at(0));
       expect(batch).toMatchObject({
-        accepted,
-        completed: done,
+        accepted: model.accepted,
+        completed: model.completed,
         waiting: own('waiting'),
         running: own('running'),
         retrying: own('retrying'),
       });
-      expect(failedOf(batch ?? { failures: {} })).toBe(lost);
+      if (batch === undefined) throw new Error(`${name} is gone`);
+      expect(failedOf(batch)).toBe(model.failed);
+      expect(removedOf(batch)).toBe(model.removed);
+      expect(batch.closedAt !== undefined).toBe(model.isClosed);
+      expect(batch.completedAt !== undefined).toBe(model.isCompleted);
     }
     const now = at(this.#second * SECOND);
     const scheduled = [...state].filter(
@@ -407,17 +417,6 @@ class Life {
     );
   }
 }
-
-/** A job that is returned untried after its deadline: only the queue timeout takes it. */
-const releasedAfterDeadline: Step[] = [
-  { do: 'push', count: 1, timeout: true },
-  { do: 'claim', count: 1 },
-  { do: 'expire' },
-  { do: 'claim', count: 1 },
-  { do: 'release', pick: 0 },
-  { do: 'claim', count: 1 },
-  { do: 'expire' },
-];
 
 /** Random lives of a crawler, compared after every step with a model of the spec's state tables. */
 export function modelContract(open: OpenStore): void {

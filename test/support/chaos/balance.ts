@@ -3,8 +3,9 @@ import type { RestReply } from '../call-rest.ts';
 import { eventually } from '../eventually.ts';
 import { NORMAL } from '../tokens.ts';
 import type { ChaosCrawler } from './chaos-crawlers.ts';
-import { CHAOS_BATCH, type ChaosLoad } from './chaos-load.ts';
-import type { ChaosReceiver } from './chaos-receiver.ts';
+import { AGAIN_BATCH, type ChaosLoad } from './chaos-load.ts';
+import { CHAOS_BATCH, isFailing, metadataOf } from './chaos-pages.ts';
+import type { ChaosReceiver, ToldPush } from './chaos-receiver.ts';
 import type { ChaosSite } from './chaos-site.ts';
 
 const LEFT_RECORDS_MS = 100_000;
@@ -46,8 +47,8 @@ const JITTER_MS = 100;
 function findImpolite({ name, politeness }: ChaosCrawler, site: ChaosSite): string[] {
   if (politeness === undefined) return [];
   const { maxPerHost, delayMs } = politeness;
-  return [...site.seen(name).hosts].flatMap(([host, { most, startsMs }]) => {
-    const gaps = startsMs.slice(1).map((at, n) => at - (startsMs[n] ?? at));
+  return [...site.seen(name).hosts].flatMap(([host, { most, starts }]) => {
+    const gaps = starts.slice(1).map(({ toMs }, n) => toMs - (starts[n]?.fromMs ?? 0));
     const short = gaps.filter((ms) => ms < delayMs - JITTER_MS).map(Math.round);
     return [
       ...(most > maxPerHost ? [`${name}: ${most} requests at once at ${host}`] : []),
@@ -109,32 +110,43 @@ export async function findImbalances(parts: BalanceParts): Promise<string[]> {
       wrong.push(`${name} is gone`);
       continue;
     }
-    const rids = [...load.rids.values()];
+    const expected = pushesOf(load);
+    const rids = [...load.rids.values(), ...load.again.values()];
     const { pushed, completed, failed, deleted, purged } = activity;
     const { most } = site.seen(name);
     if (most > concurrency)
       wrong.push(`${name}: ${most} crawls at once, the limit is ${concurrency}`);
-    wrong.push(...findImpolite(crawler, site));
-    if (new Set(rids).size !== rids.length) wrong.push(`${name}: a rid was answered twice`);
+    wrong.push(...findImpolite(crawler, site), ...findEarly(name, load, site));
+    if (expected.size !== rids.length) wrong.push(`${name}: a rid was answered twice`);
     if (pushed !== rids.length) {
       wrong.push(`${name}: ${pushed} pushed by its counters, ${rids.length} acknowledged`);
     }
-    if (failed > 0) wrong.push(`${name}: ${failed} failed`);
     const hasArrived = (rid: string): boolean =>
       delivery === 'storage' ? stored.has(rid) : receiver.acknowledged(rid) > 0;
-    const arrived = rids.filter(hasArrived).length;
-    if (delivery === 'storage') storedEnds += arrived;
-    if (arrived !== completed) {
-      wrong.push(`${name}: ${completed} completed by its counters, ${arrived} arrived`);
+    const arrived = rids.filter(hasArrived);
+    const failures = arrived.filter((rid) => expected.get(rid)?.fails).length;
+    if (delivery === 'storage') storedEnds += arrived.length;
+    if (failures !== failed) {
+      wrong.push(`${name}: ${failed} failed by its counters, ${failures} arrived`);
     }
-    if (arrived + deleted + purged !== rids.length) {
+    if (arrived.length - failures !== completed) {
+      wrong.push(
+        `${name}: ${completed} completed by its counters, ${arrived.length - failures} arrived`,
+      );
+    }
+    if (arrived.length + deleted + purged !== rids.length) {
       const missing = deleted + purged > 0 ? [] : rids.filter((rid) => !hasArrived(rid));
       const named = missing.length === 0 ? '' : `, not ${missing.slice(0, 20).join(', ')}`;
       wrong.push(
-        `${name}: of ${rids.length} acknowledged ${arrived} arrived, ${deleted} were deleted, ${purged} purged${named}`,
+        `${name}: of ${rids.length} acknowledged ${arrived.length} arrived, ${deleted} were deleted, ${purged} purged${named}`,
       );
     }
-    wrong.push(...load.faults, ...(await batchFaults(first, crawler, activity, receiver)));
+    const told = delivery === 'storage' ? await readTold(first, name) : receiver.told;
+    wrong.push(
+      ...load.faults,
+      ...arrived.flatMap((rid) => toldFaults(name, rid, expected.get(rid), told(rid))),
+      ...(await batchFaults(first, crawler, { activity, load, receiver })),
+    );
   }
   if (storedEnds !== stored.size) {
     wrong.push(`${stored.size} results are stored, of which ${storedEnds} were acknowledged`);
@@ -143,34 +155,108 @@ export async function findImbalances(parts: BalanceParts): Promise<string[]> {
   return wrong;
 }
 
+/** A push, and what its result has to say of it. */
+interface ExpectedPush extends ToldPush {
+  readonly fails: boolean;
+}
+
+/** What was pushed, by its `rid`. */
+function pushesOf({ rids, again }: ChaosLoad): Map<string, ExpectedPush> {
+  const pushes = new Map<string, ExpectedPush>();
+  for (const [n, rid] of rids) {
+    const push = { metadata: metadataOf(n), fails: isFailing(n) };
+    pushes.set(rid, { ...push, againOf: undefined });
+    const next = again.get(rid);
+    if (next !== undefined) pushes.set(next, { ...push, againOf: rid });
+  }
+  return pushes;
+}
+
+/** Requests for pages that were to wait. */
+function findEarly(name: string, { notBefore }: ChaosLoad, site: ChaosSite): string[] {
+  const { firstAt } = site.seen(name);
+  return [...notBefore].flatMap(([n, from]) => {
+    const early = from - (firstAt.get(n) ?? from);
+    return early > JITTER_MS
+      ? [`${name}: page ${n} was crawled ${Math.round(early)} ms early`]
+      : [];
+  });
+}
+
+function toldFaults(
+  name: string,
+  rid: string,
+  expected: ExpectedPush | undefined,
+  told: ToldPush | undefined,
+): string[] {
+  const textOf = (push: ToldPush | undefined): string =>
+    `metadata ${push?.metadata} again of ${push?.againOf}`;
+  if (textOf(told) === textOf(expected)) return [];
+  return [`${name}: ${rid} came back with ${textOf(told)}, not ${textOf(expected)}`];
+}
+
+/** What the stored results of a crawler say of their pushes. */
+async function readTold(service: Service, name: string) {
+  const told = new Map<string, ToldPush>();
+  let token = '';
+  do {
+    const path = `/crawler/${NORMAL}/${name}/results?page_size=200&page_token=${token}`;
+    const { status, text, json } = await service.rest('GET', path);
+    if (status !== 200) throw new Error(`results answered ${status}: ${text}`);
+    for (const { rid, metadata, again_of: againOf } of json.results) {
+      told.set(rid, { metadata, againOf });
+    }
+    token = encodeURIComponent(json.next_page_token);
+  } while (token !== '');
+  return (rid: string) => told.get(rid);
+}
+
 /**
- * Closes the batch of a crawler and compares it with the counters. Of a webhook crawler its event has
- * to arrive.
+ * Closes the batches of a crawler and compares them with its counters. Of a webhook crawler their
+ * events have to arrive.
  */
 async function batchFaults(
   service: Service,
   { name, delivery }: ChaosCrawler,
-  { pushed, completed, deleted, purged }: Activity,
-  receiver: ChaosReceiver,
+  parts: {
+    readonly activity: Activity;
+    readonly load: ChaosLoad;
+    readonly receiver: ChaosReceiver;
+  },
 ): Promise<string[]> {
-  const path = `/crawler/${NORMAL}/${name}/batches/${CHAOS_BATCH}`;
-  const expected = `completed: ${pushed} = ${completed} + ${deleted + purged}`;
-  try {
+  const { load, receiver } = parts;
+  const { completed, failed, deleted, purged } = parts.activity;
+  const sum = { completed: 0, failed: 0, removed: 0 };
+
+  async function add(batch: string, accepted: number): Promise<void> {
+    if (accepted === 0) return;
+    const path = `/crawler/${NORMAL}/${name}/batches/${batch}`;
     await service.rest('POST', `${path}/close`);
-    await eventually(
+    const found = await eventually(
       async () => {
-        const { json } = await service.rest('GET', path);
-        const told = `${json.state}: ${json.accepted} = ${json.completed} + ${json.removed}`;
-        if (told !== expected) throw new Error(told);
-        if (delivery === 'storage' || receiver.acknowledged(String(json.id)) > 0) return;
+        const { json, text } = await service.rest('GET', path);
+        if (json.state !== 'completed') throw new Error(text);
+        if (delivery === 'storage' || receiver.acknowledged(String(json.id)) > 0) return json;
         throw new Error('its event did not arrive');
       },
-      { what: expected },
+      { what: `the end of ${batch}` },
     );
-    return [];
-  } catch (error) {
-    return [`${name}: its batch is not ${expected}: ${String(error)}`];
+    const ends = found.completed + found.failed + found.removed;
+    if (found.accepted !== accepted || ends !== accepted) {
+      throw new Error(`${batch} has ${found.accepted} accepted, ${ends} ended, of ${accepted}`);
+    }
+    for (const end of ['completed', 'failed', 'removed'] as const) sum[end] += found[end];
   }
+
+  try {
+    await add(CHAOS_BATCH, load.rids.size);
+    await add(AGAIN_BATCH, load.again.size);
+  } catch (error) {
+    return [`${name}: ${error instanceof Error ? error.message : String(error)}`];
+  }
+  const told = JSON.stringify(sum);
+  const counted = JSON.stringify({ completed, failed, removed: deleted + purged });
+  return told === counted ? [] : [`${name}: its batches say ${told}, its counters ${counted}`];
 }
 
 /** Throws unless all processes give the same numbers of all crawlers. */
@@ -208,14 +294,15 @@ async function readSettledRids(
   const storage = new Set(
     [...loaded].flatMap(({ name, delivery }) => (delivery === 'storage' ? [name] : [])),
   );
-  const completed = crawlers.reduce(
-    (sum, { name, activity }) => sum + (storage.has(name) ? activity.completed : 0),
+  const ended = crawlers.reduce(
+    (sum, { name, activity: { completed, failed } }) =>
+      sum + (storage.has(name) ? completed + failed : 0),
     0,
   );
   const until = performance.now() + LEFT_RECORDS_MS;
   for (;;) {
     const rids = await readStoredRids(service);
-    if (rids.size <= completed || performance.now() > until) return rids;
+    if (rids.size <= ended || performance.now() > until) return rids;
     await wait(LOOK_MS);
   }
 }

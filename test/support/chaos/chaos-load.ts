@@ -2,37 +2,44 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '../eventually.ts';
 import { NORMAL } from '../tokens.ts';
 import type { ChaosCrawler } from './chaos-crawlers.ts';
+import { BATCH, DELAY_MS, isAged, isDelayed, isFailing, itemOf } from './chaos-pages.ts';
 import type { ChaosSite } from './chaos-site.ts';
 
 /** The pushes of one crawler. */
 export interface ChaosLoad {
-  /** When each URL was acknowledged, in ms of `performance.now`, by the number of its page. */
+  /**
+   * When each URL was acknowledged that the site will be asked for, in ms of `performance.now`, by the
+   * number of its page.
+   */
   readonly acknowledgedAt: ReadonlyMap<number, number>;
   /** The `rid`s that the service has answered, by the number of the page. */
   readonly rids: ReadonlyMap<number, string>;
+  /** The `rid`s of failed crawls that were pushed again, by that of the failed one. */
+  readonly again: ReadonlyMap<string, string>;
+  /** Before which no request may come for a page, in ms of `performance.now`, by its number. */
+  readonly notBefore: ReadonlyMap<number, number>;
   /** Faults that a client sees: a repeated push that answers other `rid`s, an unexpected status. */
   readonly faults: readonly string[];
   /** URLs that are acknowledged and were not asked for yet. */
   waiting(): number;
   /** Pushes nothing new, and resolves when what was begun is acknowledged. */
   stop(): Promise<void>;
+  /** Pushes all failed crawls again whose new `rid` is not known yet; for when all work has ended. */
+  pushRestAgain(): Promise<void>;
 }
 
-/** Every eleventh URL waits for a second. */
-const DELAYED_ONE_OF = 11;
-/** Every third batch is pushed again. */
+/** Every third call is repeated after its answer, and every third is made twice at once. */
 const REPEATED_ONE_OF = 3;
-/** Longer than a run. */
-const UNIQUE_SECONDS = 86_400;
-const BATCH = 20;
-/** The batch that all URLs of a crawler belong to. */
-export const CHAOS_BATCH = 'load';
+/** After this many calls those crawls that have failed are pushed again. */
+const AGAIN_ONE_OF = 10;
+/** The batch of what is pushed again. */
+export const AGAIN_BATCH = 'again';
+/** Failed crawls that one call names. */
+const MAX_AGAIN = 200;
 /** A call to a process that is stopped hangs. */
 const CALL_MS = 5_000;
 /** How long a push is repeated: the whole fleet may be down, or be stopped for half a minute. */
 const PUSH_MS = 120_000;
-/** One page in this number fails at its first request. */
-const FLAKY_ONE_OF = 100;
 const REMOVE_EVERY_MS = 1_000;
 /** Until what a process logs of an answer can be read. */
 const LOG_MS = 200;
@@ -63,6 +70,8 @@ export function startLoad(
 ): ChaosLoad {
   const acknowledgedAt = new Map<number, number>();
   const rids = new Map<number, string>();
+  const again = new Map<string, string>();
+  const notBefore = new Map<number, number>();
   const faults: string[] = [];
   const seen = site.seen(crawler.name);
   const path = `/crawler/${NORMAL}/${crawler.name}`;
@@ -83,7 +92,7 @@ export function startLoad(
    * Answers other than 200 are faults, but for those of a service that is overloaded or whose
    * database is unavailable, and `others`.
    */
-  async function post(to: string, body: object, others: readonly number[] = []) {
+  async function post(to: string, body: object, others: readonly number[] = []): Promise<string> {
     const service = nextService();
     const response = await fetch(`${service.url}${path}${to}`, {
       method: 'POST',
@@ -99,48 +108,76 @@ export function startLoad(
       }
       throw new Error(`${response.status}: ${text}`);
     }
-    return JSON.parse(text) as { readonly results: readonly { readonly rid?: string }[] };
+    return text;
+  }
+
+  async function pushItems(body: object) {
+    const { results } = JSON.parse(await post('/push_batch', body)) as {
+      readonly results: readonly { readonly rid?: string }[];
+    };
+    return results;
   }
 
   async function pushBatch(): Promise<void> {
     const from = pushed;
     pushed += BATCH;
     const numbers = Array.from({ length: BATCH }, (_, n) => from + n);
-    const items = numbers.map((n) => ({
-      url: pageOf(site, crawler, n),
-      priority: n % 10,
-      metadata: `{"n":${n}}`,
-      delay: n % DELAYED_ONE_OF === 0 ? 1 : 0,
-      unique_for: UNIQUE_SECONDS,
-      batch: CHAOS_BATCH,
-    }));
+    const sentAt = performance.now();
+    const items = numbers.map((n) => itemOf(site, crawler, n));
+    const repeats = (from / BATCH) % REPEATED_ONE_OF;
+    // A purge in between frees the keys.
+    const twin = !crawler.removals && repeats === 1 ? pushUnnamed(items) : undefined;
     await eventually(
       async () => {
         if (signal?.aborted) return;
-        const { results } = await post('/push_batch', {
-          items,
-          request_id: `${crawler.name}-${from}`,
-        });
+        const results = await pushItems({ items, request_id: `${crawler.name}-${from}` });
         for (const [at, n] of numbers.entries()) {
           const rid = results[at]?.rid ?? '';
           if (rid === '')
             faults.push(`URL ${n} of ${crawler.name} was refused: ${JSON.stringify(results[at])}`);
           rids.set(n, rid);
+          if (isFailing(n) || isAged(crawler, n)) continue;
           acknowledgedAt.set(n, performance.now());
+          if (isDelayed(n)) notBefore.set(n, sentAt + DELAY_MS);
         }
       },
       { timeoutMs: PUSH_MS, what: 'an acknowledged push' },
     );
-    // A purge in between frees the keys.
-    if (!crawler.removals && from % (REPEATED_ONE_OF * BATCH) === 0) await pushAgain(items, from);
+    if (twin !== undefined) expectSame(await twin, from);
+    if (crawler.removals) return;
+    if (repeats === 0) expectSame(await pushUnnamed(items), from);
+    if ((from / BATCH) % AGAIN_ONE_OF === 0) await pushAgain().catch(() => undefined);
   }
 
   /** The same URLs without the name of their request: their keys stand for them. */
-  async function pushAgain(items: readonly object[], from: number): Promise<void> {
-    const { results } = await post('/push_batch', { items }).catch(() => ({ results: [] }));
+  const pushUnnamed = (items: readonly object[]) => pushItems({ items }).catch(() => []);
+
+  function expectSame(results: readonly { readonly rid?: string }[], from: number): void {
     for (const [at, { rid }] of results.entries()) {
       if (rid === rids.get(from + at)) continue;
       faults.push(`URL ${from + at} of ${crawler.name} was queued again as ${rid}`);
+    }
+  }
+
+  /** Pushes failed crawls again; an answer that is lost is asked for again by a later call. */
+  async function pushAgain(): Promise<void> {
+    const failing = [...rids].flatMap(([n, rid]) => (isFailing(n) ? rid : []));
+    const unknown = failing.filter((rid) => !again.has(rid));
+    // Of one that is known the answer has to be the same.
+    const known = failing.filter((rid) => again.has(rid)).slice(-1);
+    const body = { rids: [...unknown.slice(0, MAX_AGAIN), ...known], into_batch: AGAIN_BATCH };
+    if (body.rids.length === 0) return;
+    const lines = (await post('/push_again', body)).split('\n').filter((line) => line !== '');
+    for (const line of lines) {
+      const { results = [] } = JSON.parse(line) as {
+        readonly results?: readonly { readonly again_of: string; readonly rid?: string }[];
+      };
+      for (const { again_of: of, rid = '' } of results) {
+        if (rid === '') continue;
+        const before = again.get(of) ?? rid;
+        if (before !== rid) faults.push(`${of} of ${crawler.name} was pushed again twice: ${rid}`);
+        again.set(of, rid);
+      }
     }
   }
 
@@ -174,18 +211,20 @@ export function startLoad(
   return {
     acknowledgedAt,
     rids,
+    again,
+    notBefore,
     faults,
     waiting,
     async stop() {
       stopped = true;
       await done;
     },
+    async pushRestAgain() {
+      let before = -1;
+      while (again.size > before) {
+        before = again.size;
+        await eventually(pushAgain, { timeoutMs: PUSH_MS, what: 'failed crawls pushed again' });
+      }
+    },
   };
-}
-
-/** The address of a crawler's page: its delay is spread from half to one and a half of the average. */
-function pageOf(site: ChaosSite, { name, pageMs, hosts = 1 }: ChaosCrawler, n: number): string {
-  const delayMs = Math.round(pageMs * (0.5 + ((n * 0.618034) % 1)));
-  const fails = n % FLAKY_ONE_OF === FLAKY_ONE_OF - 1 ? 1 : 0;
-  return site.page(name, n, delayMs, fails, hosts);
 }

@@ -1,11 +1,19 @@
 import { createServer } from 'node:http';
 import { listen } from '../listen.ts';
 
+/** What a result says of its push. */
+export interface ToldPush {
+  readonly metadata: string | undefined;
+  readonly againOf: string | undefined;
+}
+
 /** A webhook endpoint that counts the POSTs of each `rid`. */
 export interface ChaosReceiver extends AsyncDisposable {
   readonly url: string;
   /** POSTs of a `rid` that were acknowledged. */
   acknowledged(rid: string): number;
+  /** What the last of them said of the push. */
+  told(rid: string): ToldPush | undefined;
   /** Different `rid`s acknowledged. */
   readonly rids: number;
   /** Acknowledged POSTs beyond the first of their `rid`. */
@@ -18,6 +26,7 @@ const FAILS_ONE_OF = 50;
 /** Opens a {@link ChaosReceiver} on a free port. */
 export async function openChaosReceiver(): Promise<ChaosReceiver> {
   const counts = new Map<string, number>();
+  const told = new Map<string, ToldPush>();
   let posts = 0;
   let again = 0;
   const server = createServer((request, response) => {
@@ -29,7 +38,9 @@ export async function openChaosReceiver(): Promise<ChaosReceiver> {
         response.writeHead(500).end();
         return;
       }
+      const { metadata, 'webhook-again-of': againOf } = request.headers;
       const rid = String(request.headers.rid);
+      told.set(rid, { metadata: metadata?.toString(), againOf: againOf?.toString() });
       const before = counts.get(rid) ?? 0;
       counts.set(rid, before + 1);
       if (before > 0) again += 1;
@@ -40,6 +51,7 @@ export async function openChaosReceiver(): Promise<ChaosReceiver> {
   return {
     url: `http://127.0.0.1:${open.port}/hook`,
     acknowledged: (rid) => counts.get(rid) ?? 0,
+    told: (rid) => told.get(rid),
     get rids() {
       return counts.size;
     },

@@ -10,8 +10,8 @@ interface UnderWay {
 
 /** What one host of the site has seen of one crawler. */
 export interface SeenHost extends UnderWay {
-  /** When its requests came, in ms of `performance.now`. */
-  readonly startsMs: number[];
+  /** When its requests came, in ms of `performance.now`: between these two moments, as this process was busy. */
+  readonly starts: { readonly fromMs: number; readonly toMs: number }[];
 }
 
 /** What the site has seen of one crawler. */
@@ -27,10 +27,13 @@ export interface SeenCrawls extends UnderWay {
 
 /** A site that counts what each crawler does, and that forgets nothing but the pages themselves. */
 export interface ChaosSite extends AsyncDisposable {
-  /** The address of a page on one of `hosts`, by default a single one; its first `fails` requests are answered with 503. */
+  /** The address of a page on one of `hosts`, by default a single one; its first `fails` requests are answered with 500, which slows no host down. */
   page(crawler: string, n: number, delayMs: number, fails: number, hosts?: number): string;
   seen(crawler: string): SeenCrawls;
 }
+
+/** How often it notes that it has seen all requests so far. */
+const LOOK_MS = 5;
 
 const PAGE = `<!doctype html><title>Page</title>${'<p>Some text of a page.</p>'.repeat(40)}`;
 
@@ -38,6 +41,14 @@ const PAGE = `<!doctype html><title>Page</title>${'<p>Some text of a page.</p>'.
 export async function openChaosSite(): Promise<ChaosSite> {
   const all = new Map<string, SeenCrawls>();
   const timers = new Set<NodeJS.Timeout>();
+  let seenUpTo = performance.now();
+  const watch = setInterval(() => {
+    const now = performance.now();
+    // By then the requests that have come until now are handled.
+    setImmediate(() => {
+      seenUpTo = now;
+    });
+  }, LOOK_MS);
 
   function seen(crawler: string): SeenCrawls {
     let found = all.get(crawler);
@@ -56,7 +67,7 @@ export async function openChaosSite(): Promise<ChaosSite> {
   }
 
   function seenAt(crawls: SeenCrawls, host = ''): SeenHost {
-    const found = crawls.hosts.get(host) ?? { inFlight: 0, most: 0, startsMs: [] };
+    const found = crawls.hosts.get(host) ?? { inFlight: 0, most: 0, starts: [] };
     crawls.hosts.set(host, found);
     return found;
   }
@@ -72,7 +83,7 @@ export async function openChaosSite(): Promise<ChaosSite> {
     if (nth === 1) crawls.firstAt.set(n, performance.now());
     if (nth > 1 + fails) crawls.again += 1;
     const atHost = seenAt(crawls, request.headers.host);
-    atHost.startsMs.push(performance.now());
+    atHost.starts.push({ fromMs: seenUpTo, toMs: performance.now() });
     const counts: readonly UnderWay[] = [crawls, atHost];
     for (const count of counts) count.inFlight += 1;
     // Others may have been aborted before this one, and their end be reported after it.
@@ -89,7 +100,7 @@ export async function openChaosSite(): Promise<ChaosSite> {
       () => {
         timers.delete(timer);
         end();
-        response.writeHead(nth <= fails ? 503 : 200, { 'content-type': 'text/html' }).end(PAGE);
+        response.writeHead(nth <= fails ? 500 : 200, { 'content-type': 'text/html' }).end(PAGE);
       },
       Number(url.searchParams.get('delay')),
     );
@@ -111,6 +122,7 @@ export async function openChaosSite(): Promise<ChaosSite> {
       `http://127.0.0.${1 + (n % hosts)}:${open.port}/${crawler}/${n}?delay=${delayMs}&fails=${fails}`,
     seen,
     async [Symbol.asyncDispose]() {
+      clearInterval(watch);
       for (const timer of timers) clearTimeout(timer);
       await open[Symbol.asyncDispose]();
     },

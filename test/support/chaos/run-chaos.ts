@@ -5,6 +5,7 @@ import { NORMAL } from '../tokens.ts';
 import { expectDrained, findImbalances } from './balance.ts';
 import { CHAOS_CRAWLERS, type ChaosCrawler } from './chaos-crawlers.ts';
 import { type ChaosLoad, startLoad } from './chaos-load.ts';
+import { isAged, repeatedBy } from './chaos-pages.ts';
 import { openChaosReceiver } from './chaos-receiver.ts';
 import { type ChaosSite, openChaosSite } from './chaos-site.ts';
 import {
@@ -43,6 +44,10 @@ export interface ChaosRow {
   readonly usage: UsedSlots | undefined;
   /** Pages that were crawled again without need. */
   readonly again: number;
+  /** Failed crawls that were pushed again. */
+  readonly pushedAgain: number;
+  /** Pages that came from storage without a request, at least. */
+  readonly fromStorage: number;
   /** The longest time from acknowledgement to crawl, in seconds. */
   readonly longestWait: number;
 }
@@ -118,10 +123,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   try {
     const [service] = fleet.running();
     if (service === undefined) throw new Error('no process runs');
-    await eventually(() => expectDrained(service), {
-      timeoutMs: DRAIN_MS,
-      what: 'the end of all work',
-    });
+    const drained = () =>
+      eventually(() => expectDrained(service), {
+        timeoutMs: DRAIN_MS,
+        what: 'the end of all work',
+      });
+    await drained();
+    await Promise.all([...loads.values()].map((load) => load.pushRestAgain()));
+    await drained();
   } catch (error) {
     violations.push(error instanceof Error ? error.message : String(error));
   }
@@ -137,6 +146,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       most: site.seen(crawler.name).most,
       usage: usage.of(crawler.name),
       again: site.seen(crawler.name).again,
+      pushedAgain: load.again.size,
+      fromStorage: countFromStorage(load, site, crawler),
       longestWait: longestWait(load, site, crawler.name),
     })),
     disturbances: fleet.done,
@@ -179,6 +190,14 @@ async function disturbAtRandom(
     await Promise.all(underWay);
     await pause(storms % 2 === 0 ? SETTLE_MS + 3_000 + noise.int(5_000) : noise.int(2_000));
   }
+}
+
+/** URLs with `max_age` whose page was requested no more than once, before them. */
+function countFromStorage(load: ChaosLoad, site: ChaosSite, crawler: ChaosCrawler): number {
+  if (crawler.removals) return 0;
+  const { requests } = site.seen(crawler.name);
+  const aged = [...load.rids.keys()].filter((n) => isAged(crawler, n));
+  return aged.filter((n) => (requests.get(repeatedBy(n)) ?? 0) <= 1).length;
 }
 
 function longestWait(load: ChaosLoad, site: ChaosSite, crawler: string): number {

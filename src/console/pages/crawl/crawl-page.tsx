@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { CrawlParametersSchema } from '../../../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { tokenTypes } from '../../api/session.ts';
@@ -12,19 +13,15 @@ import { bound, Form } from '../../ui/form.tsx';
 import { Empty, FaultNotice } from '../../ui/notice.tsx';
 import { type CrawledPage, picturePath, textOf } from '../results/page-content.ts';
 import { ResultView } from '../results/result-view.tsx';
-import {
-  type ParameterDraft,
-  ParameterFields,
-  parametersOf,
-  queryOf,
-} from './parameter-fields.tsx';
+import { type Draft, messageOf, queryOf } from './draft-message.ts';
+import { ParameterFields } from './parameter-fields.tsx';
 
 /** Crawls one URL at once and shows what came of it. */
 export function CrawlPage() {
   const url = useSignal('');
   const type = useSignal<TokenType>(tokenTypes.value[0] ?? TokenType.NORMAL);
   const store = useSignal(false);
-  const draft = useSignal<ParameterDraft>({});
+  const draft = useSignal<Draft>({});
   const result = useSignal<{ readonly page: CrawledPage; readonly tookMs: number } | undefined>(
     undefined,
   );
@@ -32,7 +29,7 @@ export function CrawlPage() {
     const startedAt = performance.now();
     const reply = await clientsFor(type.value).pushes.crawl({
       url: url.value,
-      parameters: parametersOf(draft.value),
+      parameters: messageOf(CrawlParametersSchema, draft.value),
       ...(store.value ? { store: true } : {}),
     });
     result.value = {
@@ -127,7 +124,11 @@ export function CrawlPage() {
               },
               grpc: {
                 method: 'PushService/Crawl',
-                message: { url: url.value, parameters: parametersOf(draft.value), ...stored },
+                message: {
+                  url: url.value,
+                  parameters: messageOf(CrawlParametersSchema, draft.value),
+                  ...stored,
+                },
               },
             }}
           />

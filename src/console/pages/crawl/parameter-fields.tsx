@@ -1,27 +1,18 @@
 import { ScalarType } from '@bufbuild/protobuf';
-import {
-  type CrawlParameters,
-  CrawlParametersSchema,
-} from '../../../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import { CrawlParametersSchema } from '../../../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import type { Fault } from '../../api/fault.ts';
 import { SelectField, TextField } from '../../ui/field.tsx';
+import { changed, type Draft, fieldOf, wordOf } from './draft-message.ts';
 import { PARAMETER_GROUPS, type ParameterName } from './parameter-groups.ts';
-
-/** Parameters as they are typed, by their name in the API; what is absent has its default. */
-export type ParameterDraft = Readonly<Record<string, string>>;
 
 /** Fields for how a URL is crawled. Those that need a browser are shown when there is one. */
 export function ParameterFields(props: {
-  readonly draft: ParameterDraft;
+  readonly draft: Draft;
   readonly inBrowser: boolean;
   readonly fault: Fault | undefined;
-  readonly onChange: (draft: ParameterDraft) => void;
+  readonly onChange: (draft: Draft) => void;
 }) {
   const { draft, fault } = props;
-  const change = (name: string, value: string): void => {
-    const { [name]: _, ...rest } = draft;
-    props.onChange(value === '' ? rest : { ...rest, [name]: value });
-  };
   return (
     <div class="stack">
       {PARAMETER_GROUPS.filter(({ browser }) => props.inBrowser || !browser).map((group) => {
@@ -40,7 +31,7 @@ export function ParameterFields(props: {
                   help={help}
                   value={draft[name] ?? ''}
                   fault={fault}
-                  onInput={(value) => change(name, value)}
+                  onInput={(value) => props.onChange(changed(draft, name, value))}
                 />
               ))}
             </div>
@@ -51,25 +42,6 @@ export function ParameterFields(props: {
   );
 }
 
-/** The message that a draft says. */
-export function parametersOf(draft: ParameterDraft): Partial<CrawlParameters> {
-  return Object.fromEntries(
-    Object.entries(draft).map(([name, text]) => {
-      const field = fieldOf(name);
-      return [field.localName, typedValue(field, text)];
-    }),
-  );
-}
-
-/** The draft as REST takes it. */
-export function queryOf(draft: ParameterDraft): string {
-  return Object.entries(draft)
-    .map(([name, text]) => `&${name}=${encodeURIComponent(text)}`)
-    .join('');
-}
-
-type Field = (typeof CrawlParametersSchema.fields)[number];
-
 function ParameterField(props: {
   readonly name: ParameterName;
   readonly help: string;
@@ -77,7 +49,7 @@ function ParameterField(props: {
   readonly fault: Fault | undefined;
   readonly onInput: (value: string) => void;
 }) {
-  const field = fieldOf(props.name);
+  const field = fieldOf(CrawlParametersSchema, props.name);
   const common = { ...props, label: labelOf(props.name) };
   if (field.fieldKind === 'enum') {
     const words = field.enum.values.filter(({ number }) => number !== 0).map(wordOf(field));
@@ -100,26 +72,6 @@ function ParameterField(props: {
     );
   }
   return <TextField {...common} type={field.scalar === ScalarType.INT32 ? 'number' : 'text'} />;
-}
-
-function typedValue(field: Field, text: string): unknown {
-  if (field.fieldKind === 'enum') {
-    return field.enum.values.find((value) => wordOf(field)(value) === text)?.number;
-  }
-  if (field.scalar === ScalarType.BOOL) return text === 'true';
-  return field.scalar === ScalarType.INT32 ? Number(text) : text;
-}
-
-/** `FORMAT_HTML` as REST says it: `html`. */
-function wordOf(field: Field & { fieldKind: 'enum' }) {
-  return ({ name }: { readonly name: string }) =>
-    name.slice(field.enum.sharedPrefix?.length ?? 0).toLowerCase();
-}
-
-function fieldOf(name: string): Field {
-  const field = CrawlParametersSchema.fields.find((each) => each.name === name);
-  if (field === undefined) throw new Error(`no crawl parameter ${name}`);
-  return field;
 }
 
 function labelOf(name: string): string {

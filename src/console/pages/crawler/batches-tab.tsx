@@ -1,5 +1,9 @@
 import { useSignal } from '@preact/signals';
-import { type Batch, BatchState } from '../../../../gen/queuedcrawler/v1/batch_service_pb.ts';
+import {
+  type Batch,
+  type BatchFailures,
+  BatchState,
+} from '../../../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
 import { useFeed } from '../../api/use-feed.ts';
@@ -73,9 +77,12 @@ export function BatchesTab({ view }: { readonly view: CrawlerView }) {
               title: 'Left',
               number: true,
               cell: ({ waiting, retrying, running, secondsLeft }) => (
-                <span title={secondsLeft === undefined ? '' : timeLeft(secondsLeft)}>
+                <>
                   {count(waiting + retrying + running)}
-                </span>
+                  {secondsLeft !== undefined && (
+                    <div class="muted small">{timeLeft(secondsLeft)}</div>
+                  )}
+                </>
               ),
             },
             {
@@ -89,9 +96,10 @@ export function BatchesTab({ view }: { readonly view: CrawlerView }) {
               title: 'Failed',
               number: true,
               cell: ({ failed, failures }) => (
-                <span title={failures.map((each) => `${each.reason} ${each.count}`).join(', ')}>
+                <>
                   {count(failed)}
-                </span>
+                  {failures.length > 0 && <div class="muted small">{reasonsOf(failures)}</div>}
+                </>
               ),
             },
             { id: 'pushed', title: 'Pushed', cell: ({ createdAt }) => <Moment at={createdAt} /> },
@@ -146,6 +154,12 @@ export function BatchesTab({ view }: { readonly view: CrawlerView }) {
       )}
     </Card>
   );
+}
+
+function reasonsOf(failures: readonly BatchFailures[]): string {
+  return failures
+    .map(({ reason, count: crawls }) => `${reason.replaceAll('_', ' ')} ${count(crawls)}`)
+    .join(', ');
 }
 
 function timeLeft(seconds: bigint): string {

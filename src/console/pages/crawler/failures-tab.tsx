@@ -105,36 +105,38 @@ function Group({
   readonly group: FailureGroup;
   readonly onPushAgain: (() => void) | undefined;
 }) {
+  const reason = group.reason.replaceAll('_', ' ');
   return (
-    <details>
-      <summary>
-        <strong>{group.reason.replaceAll('_', ' ')}</strong>{' '}
-        <span class="badge bare bad">{count(group.count)}</span>{' '}
-        <span class="muted small">
-          {group.cbStatus !== 0 && `cb_status ${group.cbStatus} · `}
-          {group.originalStatus !== 0 && `answered ${group.originalStatus} · `}
-          latest <Moment at={group.latestAt} />
-        </span>
-      </summary>
+    <div class="group">
+      <details>
+        <summary>
+          <strong>{reason}</strong> <span class="badge bare bad">{count(group.count)}</span>{' '}
+          <span class="muted small">
+            {group.cbStatus !== 0 && `cb_status ${group.cbStatus} · `}
+            {group.originalStatus !== 0 && `answered ${group.originalStatus} · `}
+            latest <Moment at={group.latestAt} />
+          </span>
+        </summary>
+        <ul class="stack tight">
+          {group.examples.map(({ rid, url, at, detail }) => (
+            <li key={rid} class="row spread">
+              <span class="clip" title={url}>
+                {url}
+              </span>
+              <span class="row tight small">
+                {detail !== '' && <span class="muted">{detail}</span>}
+                <Moment at={at} />
+                <Link to={`/find?rid=${rid}`}>{rid}</Link>
+              </span>
+            </li>
+          ))}
+        </ul>
+      </details>
       {onPushAgain !== undefined && (
-        <Button small onClick={onPushAgain}>
-          Push all of these again…
+        <Button small label={`Push again: ${reason}`} onClick={onPushAgain}>
+          Push again…
         </Button>
       )}
-      <ul class="stack tight">
-        {group.examples.map(({ rid, url, at, detail }) => (
-          <li key={rid} class="row spread">
-            <span class="clip" title={url}>
-              {url}
-            </span>
-            <span class="row tight small">
-              {detail !== '' && <span class="muted">{detail}</span>}
-              <Moment at={at} />
-              <Link to={`/find?rid=${rid}`}>{rid}</Link>
-            </span>
-          </li>
-        ))}
-      </ul>
-    </details>
+    </div>
   );
 }

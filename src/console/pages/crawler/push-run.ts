@@ -13,6 +13,8 @@ export interface PushedUrl {
   readonly url: string;
   /** Empty when it was refused. */
   readonly rid: string;
+  /** Whether the `rid` is that of an earlier push, and nothing was queued. */
+  readonly isDuplicate: boolean;
   /** Why it was refused; empty when it was queued. */
   readonly error: string;
 }
@@ -130,12 +132,12 @@ export function startPush(
     const again: string[] = [];
     const answered: PushedUrl[] = [];
     let waitMs = 0;
-    for (const [at, { rid, error }] of results.entries()) {
+    for (const [at, { rid, duplicate, error }] of results.entries()) {
       const url = sent[at] ?? '';
       if (error?.code === 'rate_limited') {
         again.push(url);
         waitMs = Math.max(waitMs, error.retryAfterMs);
-      } else answered.push({ url, rid, error: error?.message ?? '' });
+      } else answered.push({ url, rid, isDuplicate: duplicate, error: error?.message ?? '' });
     }
     done = [...done, ...answered];
     // The answer of this batch is final, so what was over the rate goes with another.
@@ -156,11 +158,13 @@ export function urlsOf(text: string): readonly string[] {
 /** The outcome of a push as CSV: a line for each URL, those without an outcome last. */
 export function outcomeText(run: PushRun): string {
   const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`;
-  const open = run.left().map((url) => ({ url, rid: '', error: 'not pushed yet' }));
-  const rows = [...run.done, ...open].map(({ url, rid, error }) =>
-    [url, rid, error].map(quoted).join(','),
+  const open = run
+    .left()
+    .map((url) => ({ url, rid: '', isDuplicate: false, error: 'not pushed yet' }));
+  const rows = [...run.done, ...open].map(({ url, rid, isDuplicate, error }) =>
+    [url, rid, error, String(isDuplicate)].map(quoted).join(','),
   );
-  return `${['url,rid,error', ...rows].join('\r\n')}\r\n`;
+  return `${['url,rid,error,duplicate', ...rows].join('\r\n')}\r\n`;
 }
 
 /** Of 24 digits. `crypto.randomUUID` is there only over TLS. */

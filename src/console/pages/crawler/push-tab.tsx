@@ -1,5 +1,8 @@
+import { ScalarType } from '@bufbuild/protobuf';
 import { type Signal, signal, useSignal } from '@preact/signals';
+import { CrawlParametersSchema } from '../../../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { PushItemSchema } from '../../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
 import { count } from '../../format/numbers.ts';
@@ -13,13 +16,10 @@ import { CheckField, TextField } from '../../ui/field.tsx';
 import { bound, Form } from '../../ui/form.tsx';
 import { Meter } from '../../ui/meter.tsx';
 import { FaultNotice } from '../../ui/notice.tsx';
-import {
-  type ParameterDraft,
-  ParameterFields,
-  parametersOf,
-  queryOf,
-} from '../crawl/parameter-fields.tsx';
+import { changed, type Draft, fieldOf, messageOf, queryOf } from '../crawl/draft-message.ts';
+import { ParameterFields } from '../crawl/parameter-fields.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
+import { PUSH_FIELDS } from './push-fields.ts';
 import { outcomeText, type PushRun, runInto, startPush, urlsOf } from './push-run.ts';
 
 /** Items of a list that are shown. */
@@ -38,26 +38,23 @@ function pastedFor(crawler: string): Signal<string> {
 export function PushTab({ view }: { readonly view: CrawlerView }) {
   const { crawler, type } = view;
   const text = pastedFor(crawler.name);
-  const draft = useSignal<ParameterDraft>({});
-  const timeout = useSignal('');
-  const headers = useSignal('');
-  const metadata = useSignal('');
-  const priority = useSignal('');
+  const draft = useSignal<Draft>({});
+  const parameters = useSignal<Draft>({});
   const isUnique = useSignal(crawler.unique ?? false);
-  const delay = useSignal('');
   const run = runInto(crawler.name);
   const isOpen = run !== undefined && run.state !== 'ended';
 
   const urls = urlsOf(text.value);
-  const isWebhook = deliveryOf(crawler).postsToCallback;
+  const { postsToCallback } = deliveryOf(crawler);
+  const controls: Draft =
+    isUnique.value === (crawler.unique ?? false)
+      ? draft.value
+      : { ...draft.value, unique: String(isUnique.value) };
   const item = {
-    ...(timeout.value === '' ? {} : { queueTimeout: Number(timeout.value) }),
-    ...(headers.value === '' || !isWebhook ? {} : { callbackHeaders: headers.value }),
-    ...(priority.value === '' ? {} : { priority: Number(priority.value) }),
-    ...(isUnique.value === (crawler.unique ?? false) ? {} : { unique: isUnique.value }),
-    ...(delay.value === '' ? {} : { delay: Number(delay.value) }),
-    ...(metadata.value === '' ? {} : { metadata: metadata.value }),
-    ...(Object.keys(draft.value).length === 0 ? {} : { parameters: parametersOf(draft.value) }),
+    ...messageOf(PushItemSchema, controls),
+    ...(Object.keys(parameters.value).length === 0
+      ? {}
+      : { parameters: messageOf(CrawlParametersSchema, parameters.value) }),
   };
   const push = (): void => {
     startPush(clientsFor(type).pushes, crawler.name, urls, item, view.refresh);
@@ -85,51 +82,18 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
               required
             />
             <div class="fields">
-              <TextField
-                label="Queue timeout, minutes"
-                name="queue_timeout"
-                type="number"
-                min={0}
-                max={10_080}
-                {...bound(timeout)}
-                placeholder="none"
-                help="A URL that waits longer ends with cb_status 699."
-              />
-              <TextField
-                label="Priority"
-                name="priority"
-                type="number"
-                min={0}
-                max={9}
-                {...bound(priority)}
-                placeholder="5"
-                help="A higher one goes first."
-              />
-              <TextField
-                label="Delay, seconds"
-                name="delay"
-                type="number"
-                min={0}
-                max={2_592_000}
-                {...bound(delay)}
-                placeholder="none"
-                help="The URLs wait as scheduled until then."
-              />
-              <TextField
-                label="Metadata"
-                name="metadata"
-                {...bound(metadata)}
-                placeholder='{"order": 42}'
-                help="JSON that comes back with each result."
-              />
-              {isWebhook && (
-                <TextField
-                  label="Callback headers"
-                  name="callback_headers"
-                  {...bound(headers)}
-                  placeholder="X-Job:42|X-Kind:daily"
-                  help="Sent along with each delivery."
-                />
+              {PUSH_FIELDS.filter(({ onlyDelivered }) => postsToCallback || !onlyDelivered).map(
+                ({ name, ...shown }) => (
+                  <TextField
+                    key={name}
+                    {...shown}
+                    type={isNumber(name) ? 'number' : 'text'}
+                    value={draft.value[name] ?? ''}
+                    onInput={(value) => {
+                      draft.value = changed(draft.value, name, value);
+                    }}
+                  />
+                ),
               )}
             </div>
             <CheckField
@@ -138,11 +102,11 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
               {...bound(isUnique)}
             />
             <ParameterFields
-              draft={draft.value}
+              draft={parameters.value}
               inBrowser={type === TokenType.JAVASCRIPT}
               fault={run?.fault}
               onChange={(next) => {
-                draft.value = next;
+                parameters.value = next;
               }}
             />
             <div class="row end">
@@ -161,12 +125,7 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
               method: 'GET',
               path:
                 `/?token=$TOKEN&crawler=${crawler.name}&callback=true&url=${first}` +
-                (timeout.value === '' ? '' : `&queue_timeout=${timeout.value}`) +
-                (priority.value === '' ? '' : `&priority=${priority.value}`) +
-                (item.unique === undefined ? '' : `&unique=${item.unique}`) +
-                (delay.value === '' ? '' : `&delay=${delay.value}`) +
-                (metadata.value === '' ? '' : `&metadata=${encodeURIComponent(metadata.value)}`) +
-                queryOf(draft.value),
+                queryOf({ ...controls, ...parameters.value }),
             },
             grpc: {
               method: 'PushService/Push',
@@ -183,10 +142,16 @@ export function PushTab({ view }: { readonly view: CrawlerView }) {
   );
 }
 
+const isNumber = (name: string): boolean => {
+  const { scalar } = fieldOf(PushItemSchema, name);
+  return scalar === ScalarType.INT32;
+};
+
 function PushOutcome({ run }: { readonly run: PushRun }) {
   const { done, total, state } = run;
   const onlyRefused = useSignal(false);
   const refused = done.filter(({ error }) => error !== '');
+  const duplicates = done.filter(({ isDuplicate }) => isDuplicate).length;
   const rows = (onlyRefused.value ? refused : done).slice(0, MAX_SHOWN);
   return (
     <Card
@@ -213,7 +178,8 @@ function PushOutcome({ run }: { readonly run: PushRun }) {
       <div class="card-head" aria-live="polite">
         <Meter label="Pushed" used={done.length} limit={total} mayBeFull />
         <span>
-          {count(done.length - refused.length)} queued
+          {count(done.length - refused.length - duplicates)} queued
+          {duplicates > 0 && `, ${count(duplicates)} there before`}
           {refused.length > 0 && `, ${count(refused.length)} refused`}
         </span>
         {refused.length > 0 && <CheckField label="Only refused ones" {...bound(onlyRefused)} />}
@@ -241,9 +207,12 @@ function PushOutcome({ run }: { readonly run: PushRun }) {
             id: 'outcome',
             title: 'Outcome',
             whole: true,
-            cell: ({ rid, error }) =>
+            cell: ({ rid, isDuplicate, error }) =>
               error === '' ? (
-                <Link to={`/find?rid=${rid}`}>{rid}</Link>
+                <>
+                  <Link to={`/find?rid=${rid}`}>{rid}</Link>
+                  {isDuplicate && <span class="muted small"> there before</span>}
+                </>
               ) : (
                 <span class="bad-text">{error}</span>
               ),
