@@ -13,6 +13,7 @@ const hasMongodb = (process.env.MONGODB_TEST_URI ?? '') !== '' || mongodProgram(
 const onEither = {
   always: [
     'async-crawls',
+    'attention',
     'batches',
     'crawl-retries',
     'delivery-retries',

@@ -98,6 +98,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     },
     queues: {
       read: () => store.stats.queueDepths(config.metricsCrawlers),
+      attention: service.countAttention,
       clock,
       byCrawler: config.metricsCrawlers > 0,
     },

@@ -1,6 +1,7 @@
 import { createDispatcher, type Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { DispatchTiming } from '../dispatcher/dispatcher-deps.ts';
 import type { Account } from '../domain/account.ts';
+import { attentionOf } from '../domain/attention.ts';
 import type { ServiceClock } from '../domain/clock.ts';
 import type { CrawlerDefaults } from '../domain/crawler-settings.ts';
 import type { Logger } from '../domain/logger.ts';
@@ -37,6 +38,7 @@ import { tracedCrawling } from './crawls/traced-crawling.ts';
 import { createAttemptDelivery } from './deliveries/attempt-delivery.ts';
 import { createTestDelivery, type TestDelivery } from './deliveries/test-delivery.ts';
 import { tracedWebhook } from './deliveries/traced-webhook.ts';
+import { type AttentionWatch, createAttentionWatch } from './notices/attention-watch.ts';
 import { createNotices, type Notices } from './notices/outbox.ts';
 import { type AsyncJobs, createAsyncJobs } from './queue/async-jobs.ts';
 import { createTimeouts } from './queue/expire-jobs.ts';
@@ -49,7 +51,7 @@ import { createFailureGroups, type ListFailures } from './reads/failures.ts';
 import { createHostReads, type HostReads } from './reads/host-list.ts';
 import { createListings, type Listings } from './reads/listings.ts';
 import { createMarkdownPages, type MarkdownPages } from './reads/markdown-pages.ts';
-import { createOverviews } from './reads/overviews.ts';
+import { createOverviews, type ReadAttention } from './reads/overviews.ts';
 import { createResultStreams, type ResultStreams } from './reads/result-streams.ts';
 import { createStatistics, type Statistics } from './reads/statistics.ts';
 import { createStorage, type Storage } from './reads/storage.ts';
@@ -146,6 +148,7 @@ export interface Service {
   readonly testDelivery: TestDelivery;
   readonly watches: Watches;
   readonly dispatcher: Dispatcher;
+  readonly countAttention: AttentionWatch['counts'];
   /** Defines the scheduler's tasks, in a process that crawls. */
   defineTasks(): void;
   /** Starts the repeating tasks and wakes what the last process left; called when the scheduler runs. */
@@ -170,7 +173,9 @@ export function createService(deps: ServiceDeps): Service {
     defaults: settings.accountLimits,
     disk: deps.disk,
   });
-  const overviews = createOverviews({ listings: store.listings, clock });
+  const attention: ReadAttention = ({ crawler, counters }) =>
+    attentionOf(crawler, counters, limits, clock);
+  const overviews = createOverviews({ listings: store.listings, clock, attention });
   const activities = createAccountActivities({
     overviews,
     limits,
@@ -207,6 +212,13 @@ export function createService(deps: ServiceDeps): Service {
     processId: settings.processId,
   });
   const notices = createNotices({ store, mailer: deps.mailer, clock, logger });
+  const attentionWatch = createAttentionWatch({
+    store,
+    notices,
+    attention,
+    queueLimit: limits.crawlerQueue,
+    clock,
+  });
   const pushing = createPushing({
     store,
     access,
@@ -251,6 +263,7 @@ export function createService(deps: ServiceDeps): Service {
     inlineCrawls,
     tokenWatch: createTokenWatch({ authenticator }),
     dispatcher,
+    countAttention: attentionWatch.counts,
     pushing,
     quotas,
     accounts: createAccountManagement({ store, authenticator, dispatcher, quotas, clock }),
@@ -262,6 +275,7 @@ export function createService(deps: ServiceDeps): Service {
       clock,
       defaults,
       quotas,
+      attention,
       whyNotCallable: settings.whyNotCallable,
     }),
     hosts: createHostManagement({ store, access, dispatcher, scheduler, clock }),
@@ -295,7 +309,10 @@ export function createService(deps: ServiceDeps): Service {
         clock,
         timing: settings.tasks,
         expireOverdue: createTimeouts({ store, crawlJobs, scheduler, clock, logger }),
-        sendNotices: notices.sendDue,
+        sendNotices: async (task) => {
+          await attentionWatch.tell();
+          return notices.sendDue(task);
+        },
         completeBatches: batches.completeDone,
         probeDue: createMonitor({
           store,

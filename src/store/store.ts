@@ -360,6 +360,20 @@ export interface NoticeStore {
   claim(now: Date, leaseMs: number, limit: number): Promise<QueuedNotice[]>;
   remove(noticeIds: readonly string[]): Promise<void>;
   postpone(noticeIds: readonly string[], dueAt: Date): Promise<void>;
+  /**
+   * Notes that the trouble of these keys lasts, and returns its episodes. One that was not noted for
+   * `EPISODE_GAP_MS` (`rules.ts`) is over, and begins anew. For one caller at a time.
+   */
+  lasting(keys: readonly string[], now: Date): Promise<Episode[]>;
+  /** The owners of these episodes have been told. */
+  told(keys: readonly string[]): Promise<void>;
+}
+
+/** Trouble from when it was first noted. */
+export interface Episode {
+  readonly key: string;
+  readonly since: Date;
+  readonly told: boolean;
 }
 
 /** The cookies of crawls with the same `cookies_session`, bounded by `domain/session-cookies.ts`. */

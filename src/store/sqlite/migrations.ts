@@ -283,6 +283,23 @@ export const migrations: readonly string[] = [
   `,
   // Which requests of the same URL a stored page may serve.
   'ALTER TABLE results ADD COLUMN page_key TEXT;',
+  // Tries in a row that failed, and which trouble was told by mail.
+  `
+  ALTER TABLE dispatch ADD COLUMN last_success_at INTEGER;
+  ALTER TABLE dispatch ADD COLUMN crawl_failures INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE dispatch ADD COLUMN crawl_failing_since INTEGER;
+  ALTER TABLE dispatch ADD COLUMN crawl_failed_at INTEGER;
+  ALTER TABLE dispatch ADD COLUMN crawl_error TEXT;
+  ALTER TABLE dispatch ADD COLUMN delivery_failures INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE dispatch ADD COLUMN delivery_failing_since INTEGER;
+  ALTER TABLE dispatch ADD COLUMN delivery_failed_at INTEGER;
+  ALTER TABLE dispatch ADD COLUMN delivery_error TEXT;
+  ALTER TABLE known_hosts ADD COLUMN held_up TEXT;
+  CREATE INDEX deliveries_retried ON deliveries (crawler_id, due_at, rid) WHERE state = 'due' AND attempt > 0;
+  CREATE TABLE episodes (
+    key TEXT PRIMARY KEY, since INTEGER NOT NULL, seen_at INTEGER NOT NULL, told INTEGER NOT NULL DEFAULT 0
+  ) WITHOUT ROWID;
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

@@ -1,5 +1,6 @@
 import { describe } from 'vitest';
 import { accountsContract } from './accounts-contract.ts';
+import { attentionContract } from './attention-contract.ts';
 import { balanceContract } from './balance-contract.ts';
 import { batchesContract } from './batches-contract.ts';
 import { claimsContract } from './claims-contract.ts';
@@ -49,6 +50,7 @@ const contracts = [
   statsContract,
   quotasContract,
   upkeepContract,
+  attentionContract,
   balanceContract,
 ];
 
