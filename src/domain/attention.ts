@@ -71,8 +71,8 @@ export const LEAST_STREAK: Readonly<Record<TryKind, number>> = { crawl: 5, deliv
 const QUIET_MS = 10 * SECOND_MS;
 /** The part of the queue that a host has when it holds up the crawler. */
 const MOST = 0.5;
-/** How long a report on a host counts after the time that it was put aside for. */
-const STALE_MS = 60 * SECOND_MS;
+/** How long a report on a host counts after the time that it was put aside for: a try may take long. */
+const STALE_MS = 180 * SECOND_MS;
 
 /** The streaks of parts of one crawler, of which others may have had a success since. */
 export function mergeStreaks(
@@ -128,6 +128,7 @@ export function attentionOf(
   if (!isPaused(crawler)) {
     const isAway =
       heldUp !== undefined &&
+      queued > 0 &&
       heldUp.untilMs + STALE_MS > now.getTime() &&
       heldUp.queued > MOST * queued;
     if (isAway) {
