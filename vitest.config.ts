@@ -14,6 +14,7 @@ const onEither = {
   always: [
     'async-crawls',
     'attention',
+    'audit',
     'batches',
     'crawl-retries',
     'delivery-retries',

@@ -7,6 +7,7 @@ import type { CrawlRecord, StoredResult } from '../domain/result.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
+import type { AuditStore } from './audit-store.ts';
 import type { BatchStore } from './batch-store.ts';
 import type { DeliveryStore } from './delivery-store.ts';
 import type { HostStore } from './host-store.ts';
@@ -18,6 +19,7 @@ import type { RateStore } from './rate-store.ts';
 import type { ScreenshotStore } from './screenshot-store.ts';
 import type { ShareStore } from './share-store.ts';
 
+export type * from './audit-store.ts';
 export type * from './batch-store.ts';
 export type * from './delivery-store.ts';
 export type * from './failed-crawls.ts';
@@ -54,6 +56,7 @@ export interface Store {
   readonly listings: ListingStore;
   readonly processes: ProcessStore;
   readonly cookieSessions: CookieSessionStore;
+  readonly audit: AuditStore;
   /** How the transactions of this process ended; undefined of a database that aborts none. */
   readonly transactions?: (() => TransactionCounts) | undefined;
   /** Resolves when the database answers; throws `unavailable` otherwise. */

@@ -1,5 +1,6 @@
 import type { Binary, Collection, Db } from 'mongodb';
 import type { HeldUp } from '../../domain/attention.ts';
+import type { AuditRecord } from '../../domain/audit.ts';
 import type { BodyCoding } from '../../domain/body-coding.ts';
 import type { WallClock } from '../../domain/clock.ts';
 import type { DeliveryAttempt } from '../../domain/delivery.ts';
@@ -276,6 +277,11 @@ export interface KnownHostsDocument {
   readonly at: Date;
 }
 
+/** A change that was made. `_id` is its `auditId`. */
+export interface AuditDocument extends Omit<AuditRecord, 'auditId'> {
+  readonly _id: string;
+}
+
 /** Trouble that lasts; see `NoticeStore.lasting`. */
 export interface EpisodeDocument {
   /** Its key. */
@@ -321,6 +327,7 @@ export interface Collections {
   readonly cookieSessions: Collection<CookieSessionDocument>;
   readonly hosts: Collection<KnownHostsDocument>;
   readonly episodes: Collection<EpisodeDocument>;
+  readonly audit: Collection<AuditDocument>;
 }
 
 /** The collections of a database. */
@@ -348,5 +355,6 @@ export function toCollections(db: Db, time: WallClock = { aheadMs: 0 }): Collect
     cookieSessions: db.collection('cookie_sessions'),
     hosts: db.collection('hosts'),
     episodes: db.collection('episodes'),
+    audit: db.collection('audit'),
   };
 }

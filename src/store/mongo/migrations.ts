@@ -1,4 +1,5 @@
 import { type Collection, type Db, type Document, MongoNetworkTimeoutError } from 'mongodb';
+import { AUDIT_KEPT_MS } from '../../domain/audit.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { databaseTooNew } from '../../domain/errors.ts';
 import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
@@ -316,6 +317,10 @@ async function createIndexes(collections: Collections): Promise<void> {
       { key: { at: 1 }, name: 'expiry', expireAfterSeconds: DAY_MS / 1_000 },
     ]),
     collections.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
+    collections.audit.createIndexes([
+      { key: { accountId: 1, at: -1, _id: -1 }, name: 'newest' },
+      { key: { at: 1 }, name: 'expiry', expireAfterSeconds: AUDIT_KEPT_MS / 1_000 },
+    ]),
     collections.episodes.createIndexes([
       { key: { seenAt: 1 }, name: 'expiry', expireAfterSeconds: DAY_MS / 1_000 },
     ]),

@@ -300,6 +300,16 @@ export const migrations: readonly string[] = [
     key TEXT PRIMARY KEY, since INTEGER NOT NULL, seen_at INTEGER NOT NULL, told INTEGER NOT NULL DEFAULT 0
   ) WITHOUT ROWID;
   `,
+  // Who changed what.
+  `
+  CREATE TABLE audit (
+    audit_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, at INTEGER NOT NULL, actor TEXT NOT NULL,
+    remote TEXT NOT NULL, request_id TEXT NOT NULL, method TEXT NOT NULL, crawler TEXT NOT NULL,
+    changes TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX audit_newest ON audit (account_id, at, audit_id);
+  CREATE INDEX audit_expiry ON audit (at);
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

@@ -36,7 +36,7 @@ export function isAttention(crawler: Crawler): boolean {
   return crawler.attention.length > 0;
 }
 
-/** Its most urgent trouble, with the moment since; nothing if there is none. */
+/** Its most urgent trouble and since when; nothing without trouble. */
 export function AttentionBadge({ crawler }: { readonly crawler: Crawler }) {
   const [first, ...others] = crawler.attention;
   if (first === undefined) return null;
