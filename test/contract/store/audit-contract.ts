@@ -56,7 +56,7 @@ export function auditContract(open: OpenStore): void {
     );
 
     test(
-      'are the latest of an account, whoever else has many',
+      'are the latest of each account',
       withStore(open, async ({ store: { audit } }) => {
         await audit.add([makeRecord({ accountId: 'b' })]);
         const many = Array.from({ length: MAX_AUDIT_RECORDS + 3 }, (_, n) =>
