@@ -17,7 +17,7 @@ export interface AuditTrail {
   note(change: Change): void;
   /** Reads what was noted in this process, too. */
   list(owner: TokenOwner, filter: AuditFilter, part: ListingPart): Promise<Listing<AuditRecord>>;
-  /** Writes what was not written. */
+  /** Writes what was not written; logs what could not be. */
   close(): Promise<void>;
 }
 
@@ -38,6 +38,7 @@ export function createAuditTrail(deps: {
   let waiting: (Change & Pick<AuditRecord, 'auditId' | 'at'>)[] = [];
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
+  let isClosed = false;
 
   async function recordsOf(changes: typeof waiting): Promise<AuditRecord[]> {
     const ids = new Map<string, string | undefined>();
@@ -61,6 +62,7 @@ export function createAuditTrail(deps: {
       await store.audit.add(await recordsOf(changes));
     } catch (error) {
       waiting = [...changes, ...waiting];
+      if (!isClosed) writeAfter(RETRY_MS);
       throw error;
     }
   }
@@ -77,7 +79,6 @@ export function createAuditTrail(deps: {
     timer ??= setTimeout(() => {
       flush().catch((error: unknown) => {
         logger.debug({ err: error }, 'audit records were not written, retrying');
-        writeAfter(RETRY_MS);
       });
     }, ms).unref();
   }
@@ -96,6 +97,11 @@ export function createAuditTrail(deps: {
       await flush();
       return store.audit.list(account.accountId, filter, part);
     },
-    close: flush,
+    async close() {
+      isClosed = true;
+      await flush().catch((error: unknown) => {
+        logger.error({ err: error, records: waiting.length }, 'audit records are lost');
+      });
+    },
   };
 }
