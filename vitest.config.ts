@@ -13,6 +13,8 @@ const hasMongodb = (process.env.MONGODB_TEST_URI ?? '') !== '' || mongodProgram(
 const onEither = {
   always: [
     'async-crawls',
+    'attention',
+    'audit',
     'batches',
     'crawl-retries',
     'deliveries-together',

@@ -2,10 +2,12 @@ import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.
 import { type WallClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
 import { invalidField } from '../domain/errors.ts';
+import type { AuditTrail } from '../service/accounts/audit-trail.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { AccountActivities } from '../service/reads/account-activity.ts';
 import type { ListFailures } from '../service/reads/failures.ts';
 import type { Listings } from '../service/reads/listings.ts';
+import { toAuditFilter, toAuditMessage } from './audit-messages.ts';
 import { authenticateCall } from './authenticate-call.ts';
 import { toDeliveryMessage, toDeliveryState } from './delivery-messages.ts';
 import {
@@ -26,6 +28,7 @@ export function activityHandlers(deps: {
   readonly listings: Listings;
   readonly listFailures: ListFailures;
   readonly activities: AccountActivities;
+  readonly auditTrail: Pick<AuditTrail, 'list'>;
   readonly clock: WallClock;
 }): Method[] {
   const { authenticator, listings, activities } = deps;
@@ -92,6 +95,13 @@ export function activityHandlers(deps: {
           delivery: delivery && toDeliveryMessage(delivery),
         }),
       };
+    },
+
+    async listAuditRecords(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const filter = toAuditFilter(request);
+      const { rows, cursor } = await deps.auditTrail.list(owner, filter, toListingPart(request));
+      return { records: rows.map(toAuditMessage), nextPageToken: toPageToken(cursor) };
     },
 
     async getActivity(request, call) {

@@ -33,8 +33,8 @@ export function crawlerHandlers(deps: {
 }): Method[] {
   const { authenticator, crawlers, jobs, clock } = deps;
   const listCrawlers = createCrawlerLists(deps);
-  const toMessage = ({ crawler, counters, scheduled }: CrawlerDetails) =>
-    toCrawlerMessage(crawler, { counters, scheduled, now: clock.now() });
+  const toMessage = ({ crawler, ...read }: CrawlerDetails) =>
+    toCrawlerMessage(crawler, { ...read, now: clock.now() });
 
   return toMethods(CrawlerService, {
     ...asyncJobHandlers(deps),

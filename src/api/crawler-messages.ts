@@ -12,8 +12,10 @@ import {
   type RequestInfoSchema,
   TokenType,
   type UpdateCrawlerRequest,
+  AttentionReason as WireAttentionReason,
 } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import type { TokenType as DomainTokenType } from '../domain/account.ts';
+import { type Attention, type AttentionReason, attentionReasons } from '../domain/attention.ts';
 import {
   type CounterName,
   type Crawler,
@@ -40,6 +42,7 @@ export interface CrawlerReading {
   readonly rates?: ActivityRates | undefined;
   /** Absent if it was not counted. */
   readonly scheduled?: number;
+  readonly attention: readonly Attention[];
   /** When it is shown, by the clock that all processes go by. */
   readonly now: Date;
 }
@@ -63,9 +66,19 @@ export function toCrawlerMessage(
       activity: reading && toActivityMessage(reading.counters, reading.rates, reading.scheduled),
     }),
     processes: reading === undefined ? [] : processesOf(crawler, reading),
+    attention: (reading?.attention ?? []).map(toAttentionMessage),
     createdAt: timestampFromDate(crawler.createdAt),
     updatedAt: timestampFromDate(crawler.updatedAt),
     etag: crawlerEtag(crawler),
+  };
+}
+
+function toAttentionMessage({ reason, since, detail }: Attention) {
+  return {
+    reason: ATTENTION_REASONS[reason],
+    since: timestampFromDate(since),
+    detail,
+    nextStep: attentionReasons[reason],
   };
 }
 
@@ -115,6 +128,14 @@ export function toActivityMessage(
 const DELIVERY_MODES: Readonly<Record<DomainDeliveryMode, DeliveryMode>> = {
   webhook: DeliveryMode.WEBHOOK,
   storage: DeliveryMode.STORAGE,
+};
+
+const ATTENTION_REASONS: Readonly<Record<AttentionReason, WireAttentionReason>> = {
+  paused_by_monitor: WireAttentionReason.PAUSED_BY_MONITOR,
+  deliveries_fail: WireAttentionReason.DELIVERIES_FAIL,
+  crawls_fail: WireAttentionReason.CRAWLS_FAIL,
+  host_away: WireAttentionReason.HOST_AWAY,
+  queue_full: WireAttentionReason.QUEUE_FULL,
 };
 
 const TOKEN_TYPES: Readonly<Record<DomainTokenType, TokenType>> = {

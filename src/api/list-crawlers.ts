@@ -36,11 +36,11 @@ export function createCrawlerLists(deps: {
     request: ListCrawlersRequest,
   ): Promise<MessageInitShape<typeof ListCrawlersResponseSchema>> => {
     const { limit, after } = toPage(request);
-    const { nameContains, descending, withActivity } = request;
+    const { nameContains, descending, withActivity, needsAttention } = request;
     const status = toWantedStatus(request.status);
     const order = nameOnWire(ORDERS, request.orderBy) ?? 'name';
     const isPlain = nameContains === '' && status === undefined && order === 'name' && !descending;
-    if (isPlain && !withActivity) {
+    if (isPlain && !withActivity && !needsAttention) {
       const found = await deps.crawlers.list(owner, limit, after);
       return {
         crawlers: found.map((crawler) => toCrawlerMessage(crawler)),
@@ -50,6 +50,7 @@ export function createCrawlerLists(deps: {
     const page = await deps.listByActivity(owner, {
       nameContains,
       status,
+      needsAttention,
       order,
       descending,
       limit,
@@ -57,8 +58,8 @@ export function createCrawlerLists(deps: {
     });
     const now = deps.clock.now();
     return {
-      crawlers: page.crawlers.map(({ crawler, counters, rates }) =>
-        toCrawlerMessage(crawler, withActivity ? { counters, rates, now } : undefined),
+      crawlers: page.crawlers.map(({ crawler, ...read }) =>
+        toCrawlerMessage(crawler, withActivity ? { ...read, now } : undefined),
       ),
       nextPageToken: toPageToken(page.cursor),
       total: page.total,

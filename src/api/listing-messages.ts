@@ -110,12 +110,13 @@ export function toResultMessage(
 export function toFailureGroupMessage(
   group: FailureGroup,
 ): MessageInitShape<typeof FailureGroupSchema> {
-  const { reason, cbStatus, originalStatus, count, examples } = group;
+  const { reason, cbStatus, originalStatus, count, pending, examples } = group;
   return {
     reason,
     cbStatus,
     originalStatus,
     count,
+    pending,
     latestAt: timestampFromDate(examples[0].at),
     examples: examples.map(({ at, ...example }) => ({ ...example, at: timestampFromDate(at) })),
   };

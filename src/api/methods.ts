@@ -24,6 +24,7 @@ import { hostHandlers } from './host-handlers.ts';
 import type { Method } from './method.ts';
 import { type OperatorParts, operatorHandlers } from './operator-handlers.ts';
 import { pushHandlers } from './push-handlers.ts';
+import { withRecords } from './record-changes.ts';
 import { createReflectionMethods } from './reflection.ts';
 import { withRequestQuota } from './request-quota.ts';
 import { statsHandlers } from './stats-handlers.ts';
@@ -108,6 +109,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       listings: service.listings,
       listFailures: service.listFailures,
       activities: service.activities,
+      auditTrail: service.auditTrail,
       clock,
     }),
     ...batchHandlers({
@@ -142,7 +144,10 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     service.quotas,
   );
   return {
-    methods: withConnectErrors(withAdmission(counted, admission, { slots }), logger),
+    methods: withConnectErrors(
+      withAdmission(withRecords(counted, service.auditTrail), admission, { slots }),
+      logger,
+    ),
     health: withConnectErrors(health, logger),
   };
 }

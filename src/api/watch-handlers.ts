@@ -44,8 +44,8 @@ export function watchHandlers(deps: {
       for await (const { news } of checked(request, call, open)) {
         const now = news.observedAt;
         yield {
-          crawlers: news.changed.map(({ crawler, counters, rates }) =>
-            toCrawlerMessage(crawler, { counters, rates, now }),
+          crawlers: news.changed.map(({ crawler, ...read }) =>
+            toCrawlerMessage(crawler, { ...read, now }),
           ),
           removed: [...news.removed],
           isComplete: news.isComplete,

@@ -79,13 +79,16 @@ export async function startApp(deps: AppDeps): Promise<App> {
     logger,
   });
   let saveHosts = (): Promise<void> => Promise.resolve();
+  let saveAudit = saveHosts;
   stack.defer(() => saveHosts());
+  stack.defer(() => saveAudit());
   // Crawls and calls have the same time to end: in turn, each would wait for the other's slowest.
   const draining: (() => Promise<void>)[] = [() => agenda.close(closeMs)];
   stack.defer(async () => void (await Promise.all(draining.map((drain) => drain()))));
   const scheduler = onTimeOf(backend.clock, agenda, clock);
   const service = wireService(context, { store, scheduler, engines });
   saveHosts = service.dispatcher.close;
+  saveAudit = service.auditTrail.close;
   const backups = openBackups(config, backend, logger);
   if (backups !== undefined) draining.push(() => backups.close(closeMs));
   metrics.watch({
@@ -98,6 +101,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     },
     queues: {
       read: () => store.stats.queueDepths(config.metricsCrawlers),
+      attention: service.countAttention,
       clock,
       byCrawler: config.metricsCrawlers > 0,
     },

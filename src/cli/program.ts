@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { CommandContext, CommandFactory } from './command-context.ts';
 import { createAccountCommand } from './commands/account.ts';
+import { createAuditCommand } from './commands/audit.ts';
 import { createBackupCommand } from './commands/backup.ts';
 import { createBatchesCommand } from './commands/batches.ts';
 import { createCompleteCommand } from './commands/complete.ts';
@@ -41,6 +42,7 @@ const commands: readonly CommandFactory[] = [
   createDeliveriesCommand,
   createStatsCommand,
   createAccountCommand,
+  createAuditCommand,
   createDoctorCommand,
   createHealthCommand,
   createListenCommand,

@@ -1,8 +1,10 @@
+import type { HeldUp } from '../domain/attention.ts';
 import type { Clock } from '../domain/clock.ts';
+import { defined } from '../domain/defined.ts';
 import type { HostState } from '../domain/host-state.ts';
 import type { Logger } from '../domain/logger.ts';
 import { createLruMap } from '../domain/lru-map.ts';
-import type { HostReport, HostStore } from '../store/store.ts';
+import type { HostReport, HostStore, QueuedHost } from '../store/store.ts';
 import { createHostGates } from './host-gate.ts';
 import { createHostLanes, type HostLanes } from './host-lanes.ts';
 
@@ -35,6 +37,10 @@ export interface HostMemoryDeps {
 const MAX_CRAWLERS = 100;
 /** Delay between a crawl and the next report, which is one write for all crawlers. */
 const SAVE_MS = 5_000;
+/** The next count of a queue by host waits for this multiple of the time that the last one took. */
+const COUNT_PAUSE_FACTOR = 20;
+/** Crawlers whose longest host is remembered until the next count. */
+const MAX_COUNTED = 1_000;
 
 /** Makes an empty memory. */
 export function createHostMemory(deps: HostMemoryDeps): HostMemory {
@@ -46,6 +52,9 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
     isPinned: ({ isIdle }) => !isIdle,
     onEvict: (lanes) => lanes.close(),
   });
+  /** The longest hosts of queues that were counted. */
+  const longest = createLruMap<string, QueuedHost>({ maxEntries: MAX_COUNTED });
+  let nextCountMs = 0;
   let timer: NodeJS.Timeout | undefined;
   let saving: Promise<void> | undefined;
 
@@ -61,14 +70,41 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
     }
   }
 
+  /** The host that is put aside and has the most jobs in the queue. */
+  async function heldUpBy(
+    crawlerId: string,
+    states: readonly HostState[],
+  ): Promise<HeldUp | undefined> {
+    const away = states.filter(({ health }) => health?.kind === 'away');
+    if (away.length === 0) return undefined;
+    const startedMs = performance.now();
+    if (startedMs >= nextCountMs) {
+      const [first] = (await hosts.longest(crawlerId, 1)).hosts;
+      if (first !== undefined) longest.set(crawlerId, first);
+      const endedMs = performance.now();
+      nextCountMs = endedMs + (endedMs - startedMs) * COUNT_PAUSE_FACTOR;
+    }
+    const { host, queued } = longest.get(crawlerId) ?? {};
+    const health = away.find((each) => each.host === host)?.health;
+    if (host === undefined || queued === undefined || health === undefined) return undefined;
+    const { reason, untilMs, awaySinceMs: sinceMs = untilMs } = health;
+    return { host, reason, sinceMs, untilMs, queued };
+  }
+
+  async function report(crawlerId: string): Promise<HostReport[]> {
+    const states = memory.get(crawlerId)?.states(nowMs());
+    if (states === undefined) return [];
+    const heldUp = await heldUpBy(crawlerId, states);
+    return [{ crawlerId, processId, hosts: states, ...defined({ heldUp }) }];
+  }
+
   async function save(): Promise<void> {
     const crawlerIds = [...changed];
     changed.clear();
-    const reports = crawlerIds.flatMap((crawlerId): HostReport[] => {
-      const lanes = memory.get(crawlerId);
-      return lanes === undefined ? [] : [{ crawlerId, processId, hosts: lanes.states(nowMs()) }];
-    });
     try {
+      const reports: HostReport[] = [];
+      // One at a time, so that few queues are counted.
+      for (const crawlerId of crawlerIds) reports.push(...(await report(crawlerId)));
       if (reports.length > 0) await hosts.save(reports, clock.now());
     } catch (error) {
       for (const crawlerId of crawlerIds) changed.add(crawlerId);

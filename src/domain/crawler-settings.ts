@@ -120,6 +120,8 @@ export const crawlerSettings = {
   unique,
   /** Seconds for which the key of a unique push holds; while its URL waits or is crawled if absent. */
   uniqueFor,
+  /** Minutes for which it needs attention before its owner gets an e-mail, 0 for none. */
+  notifyAfterMinutes: integer({ min: 0, max: 10_080, default: 0 }),
 } satisfies Record<string, Setting<unknown>>;
 
 type Settings = typeof crawlerSettings;

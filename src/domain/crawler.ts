@@ -1,4 +1,5 @@
 import type { TokenType } from './account.ts';
+import type { HeldUp, Streaks } from './attention.ts';
 import type { CrawlerDefaults, CrawlerSettings } from './crawler-settings.ts';
 import { defaultSettings } from './crawler-settings.ts';
 import { type DeliveryMode, deliveryModes } from './delivery-mode.ts';
@@ -78,6 +79,8 @@ export interface CrawlerMoments {
   readonly push?: Date;
   /** A crawl ended. */
   readonly crawl?: Date;
+  /** A crawl ended with `cb_status` 200. */
+  readonly success?: Date;
   /** A delivery was acknowledged. */
   readonly delivery?: Date;
   /** A probe of the callback URL was made. */
@@ -113,6 +116,10 @@ export interface CrawlerCounters extends Readonly<Record<CounterName, number>> {
   /** Acknowledged deliveries, those before this number was kept excluded. */
   readonly delivered: number;
   readonly last: CrawlerMoments;
+  /** Tries since the last success, which all failed. */
+  readonly failing: Streaks;
+  /** The host that has most of the queue and is not reached, if a process has found one. */
+  readonly heldUp?: HeldUp;
   /** The process that dispatches it, until that moment unless it renews its lease. */
   readonly dispatchedBy?: { readonly processId: string; readonly until: Date };
   /** The processes that help it, and how many of the crawler's slots each has. */

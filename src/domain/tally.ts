@@ -1,3 +1,4 @@
+import type { TryKind } from './attention.ts';
 import type { CrawlerMoments } from './crawler.ts';
 import type { DayField } from './stats.ts';
 import { CB_STATUS } from './status.ts';
@@ -13,6 +14,14 @@ export interface EndedJob {
   readonly billed?: boolean | undefined;
   /** It waited longer than its `queue_timeout` and was never crawled. */
   readonly timedOut?: boolean | undefined;
+  /** Why it failed. */
+  readonly failure?: string | undefined;
+}
+
+/** A try that failed. */
+export interface FailedTry {
+  readonly kind: TryKind;
+  readonly error: string;
 }
 
 /** What one event adds to the statistics of its crawler. */
@@ -23,8 +32,9 @@ export interface Tally {
   readonly day: readonly DayField[];
   /** The status whose number in `byCbStatus` grows by one. */
   readonly cbStatus?: number;
-  /** The moment that becomes now. */
-  readonly moment?: keyof CrawlerMoments;
+  /** The moments that become now. */
+  readonly moments?: readonly (keyof CrawlerMoments)[];
+  readonly failed?: FailedTry;
 }
 
 /** The end of a job whose result has this status. */
@@ -33,7 +43,7 @@ export function resultEnd(cbStatus: number): 'completed' | 'failed' {
 }
 
 /** What a job's end counts as. */
-export function tallyEnd({ end, cbStatus, billed, timedOut }: EndedJob): Tally {
+export function tallyEnd({ end, cbStatus, billed, timedOut, failure }: EndedJob): Tally {
   if (end === 'deleted' || end === 'purged') return { counter: end, day: [end] };
   const day: DayField[] = [end === 'completed' ? 'success' : 'failed'];
   if (billed === true) day.push('billed');
@@ -42,8 +52,17 @@ export function tallyEnd({ end, cbStatus, billed, timedOut }: EndedJob): Tally {
     counter: end,
     day,
     ...(cbStatus === undefined ? {} : { cbStatus }),
-    ...(timedOut === true ? {} : { moment: 'crawl' }),
+    ...(timedOut === true ? {} : triedEnd(end, cbStatus, failure)),
   };
+}
+
+function triedEnd(
+  end: 'completed' | 'failed',
+  cbStatus: number | undefined,
+  failure = `cb_status ${cbStatus}`,
+): Pick<Tally, 'moments' | 'failed'> {
+  if (end === 'completed') return { moments: ['crawl', 'success'] };
+  return { moments: ['crawl'], failed: { kind: 'crawl', error: failure } };
 }
 
 /** What the end of a delivery attempt counts as; one that never started, or of an event, as nothing. */
@@ -51,13 +70,15 @@ export function tallyDelivery(attempt: {
   readonly kind: 'delivered' | 'retry' | 'failed' | 'release';
   readonly billed: boolean;
   readonly isEvent?: boolean;
+  readonly log?: { readonly error: string };
 }): Tally {
   const { kind } = attempt;
   if (attempt.isEvent === true) return { day: [] };
   const billed: DayField[] = attempt.billed ? ['billed'] : [];
   if (kind === 'release') return { day: billed };
   if (kind === 'delivered') {
-    return { counter: 'delivered', day: ['deliveries', ...billed], moment: 'delivery' };
+    return { counter: 'delivered', day: ['deliveries', ...billed], moments: ['delivery'] };
   }
-  return { day: ['deliveryFailures', ...billed] };
+  const failed = { kind: 'delivery', error: attempt.log?.error ?? '' } as const;
+  return { day: ['deliveryFailures', ...billed], failed };
 }

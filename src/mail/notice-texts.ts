@@ -1,3 +1,5 @@
+import { type Attention, type AttentionReason, attentionReasons } from '../domain/attention.ts';
+
 /** Subject and text of a mail. */
 export interface Notice {
   readonly subject: string;
@@ -56,6 +58,34 @@ What to do: nothing, if the crawlers are running; pushes are accepted
 again by themselves as soon as the total is back at or under
 ${limit}. To get there sooner, purge or delete crawlers whose URLs are
 no longer needed, unpause paused crawlers, or raise their concurrency.
+`,
+  };
+}
+
+const TROUBLE: Readonly<Record<AttentionReason, string>> = {
+  paused_by_monitor: 'its callback URL does not answer',
+  deliveries_fail: 'its deliveries fail',
+  crawls_fail: 'its crawls fail',
+  host_away: 'a host is not reached',
+  queue_full: 'its queue is full',
+};
+
+/** Reports that a crawler has needed attention for a while. */
+export function attentionNotice(
+  facts: Attention & { readonly account: string; readonly crawler: string },
+): Notice {
+  return {
+    subject: `Crawler ${facts.crawler} needs attention: ${TROUBLE[facts.reason]}`,
+    text: `The crawler ${facts.crawler} of account ${facts.account} needs attention.
+
+Reason: ${facts.reason}
+Found:  ${facts.detail}
+Since:  ${utc(facts.since)}
+
+What to do: ${attentionReasons[facts.reason]}
+
+There is no further mail while this lasts. The crawler's setting
+notify_after_minutes says after how many minutes there is one; 0 is never.
 `,
   };
 }

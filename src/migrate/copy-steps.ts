@@ -4,6 +4,7 @@ import { defined } from '../domain/defined.ts';
 import type { DeliveryAttempt } from '../domain/delivery.ts';
 import { orderOf, toJobDocument } from '../store/mongo/job-document.ts';
 import { hashUrl, scopeKey } from '../store/mongo/records.ts';
+import { toAuditRecord } from '../store/sqlite/audit.ts';
 import { toJob } from '../store/sqlite/job-row.ts';
 import { toNotice } from '../store/sqlite/notices.ts';
 import { PAGE_PIECES } from '../store/sqlite/pages.ts';
@@ -174,6 +175,16 @@ export function copySteps(from: Source): CopyStep[] {
       toDocument: (row) => {
         const { noticeId, ...notice } = toNotice(row);
         return { _id: noticeId, ...notice, claim: '' };
+      },
+    },
+    {
+      what: 'audit records',
+      table: 'audit',
+      key: 'audit_id',
+      into: 'audit',
+      toDocument: (row) => {
+        const { auditId, ...record } = toAuditRecord(row);
+        return { _id: auditId, ...record };
       },
     },
     {

@@ -3,7 +3,7 @@ import type { DayCounts } from '../domain/stats.ts';
 import type { CountsDocument } from '../store/mongo/counts-document.ts';
 import { type CrawlerDocument, toCrawlerDocument } from '../store/mongo/crawler-document.ts';
 import { NO_WORK } from '../store/mongo/lease.ts';
-import { toCrawler } from '../store/sqlite/crawler-row.ts';
+import { toCrawler, toStreaks } from '../store/sqlite/crawler-row.ts';
 import { type SqlRow, toOptionalDate } from '../store/sqlite/sql.ts';
 
 /** The document of a crawler. */
@@ -44,6 +44,7 @@ export function countsDocument(row: SqlRow, history: readonly SqlRow[]): CountsD
     purged: Number(row.purged),
     deliveriesPending: Number(row.deliveries_pending),
     delivered: Number(row.delivered),
+    failing: toStreaks(row),
     days,
     ...defined({ firstDay }),
   };
@@ -51,8 +52,8 @@ export function countsDocument(row: SqlRow, history: readonly SqlRow[]): CountsD
 
 function lastMoments(row: SqlRow): Pick<CrawlerDocument, 'last'> {
   const { last_push_at: push, last_crawl_at: crawl, last_delivery_at: delivery } = row;
-  const { last_probe_at: probe } = row;
-  const moments = Object.entries({ push, crawl, delivery, probe }).filter(
+  const { last_probe_at: probe, last_success_at: success } = row;
+  const moments = Object.entries({ push, crawl, success, delivery, probe }).filter(
     ([, moment]) => typeof moment === 'number',
   );
   if (moments.length === 0) return {};

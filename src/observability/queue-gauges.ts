@@ -8,6 +8,8 @@ const FRESH_MS = 5_000;
 /** What the gauges of the queues are read from. */
 export interface MeasuredQueues {
   readonly read: () => Promise<QueueDepths>;
+  /** Crawlers that need attention, by reason. */
+  readonly attention: () => Promise<Readonly<Record<string, number>>>;
   readonly clock: Clock;
   /** Whether single crawlers are shown, by account and name. */
   readonly byCrawler: boolean;
@@ -19,19 +21,11 @@ export interface MeasuredQueues {
  */
 export function createQueueGauges(
   registry: Registry,
-  { read, clock, byCrawler }: MeasuredQueues,
+  { read, attention, clock, byCrawler }: MeasuredQueues,
 ): void {
   const registers = [registry];
-  let readAt = Number.NEGATIVE_INFINITY;
-  let reading: Promise<QueueDepths | undefined> = Promise.resolve(undefined);
-  const depths = (): Promise<QueueDepths | undefined> => {
-    if (performance.now() - readAt > FRESH_MS) {
-      readAt = performance.now();
-      // `queued_crawler_database_up` says so.
-      reading = read().catch(() => undefined);
-    }
-    return reading;
-  };
+  const depths = fresh(read);
+  const troubled = fresh(attention);
   new Gauge({
     name: 'queued_crawler_queue_urls',
     help: 'URLs in all queues, by state; the same in every process.',
@@ -42,6 +36,18 @@ export function createQueueGauges(
       const total = (await depths())?.total;
       if (total === undefined) return;
       for (const [state, count] of states(total)) this.set({ state }, count);
+    },
+  });
+  new Gauge({
+    name: 'queued_crawler_crawlers_needing_attention',
+    help: 'Crawlers of all accounts that need attention, by reason; the same in every process.',
+    labelNames: ['reason'],
+    registers,
+    async collect() {
+      this.reset();
+      for (const [reason, count] of Object.entries((await troubled()) ?? {})) {
+        this.set({ reason }, count);
+      }
     },
   });
   new Gauge({
@@ -82,6 +88,19 @@ export function createQueueGauges(
       }
     },
   });
+}
+
+/** Shares a reading for {@link FRESH_MS}; undefined when it failed, which `queued_crawler_database_up` says. */
+function fresh<Value>(read: () => Promise<Value>): () => Promise<Value | undefined> {
+  let readAt = Number.NEGATIVE_INFINITY;
+  let reading: Promise<Value | undefined> = Promise.resolve(undefined);
+  return () => {
+    if (performance.now() - readAt > FRESH_MS) {
+      readAt = performance.now();
+      reading = read().catch(() => undefined);
+    }
+    return reading;
+  };
 }
 
 function states({ waiting, retrying, running }: QueueDepth): [state: string, count: number][] {

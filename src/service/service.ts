@@ -1,6 +1,7 @@
-import { createDispatcher, type Dispatcher } from '../dispatcher/dispatcher.ts';
+import type { Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { DispatchTiming } from '../dispatcher/dispatcher-deps.ts';
 import type { Account } from '../domain/account.ts';
+import { attentionOf } from '../domain/attention.ts';
 import type { ServiceClock } from '../domain/clock.ts';
 import type { CrawlerDefaults } from '../domain/crawler-settings.ts';
 import type { Logger } from '../domain/logger.ts';
@@ -11,9 +12,10 @@ import type { RobotsGate } from '../engine/politeness/robots-gate.ts';
 import type { Mailer } from '../mail/mailer.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, PushLimits, Store } from '../store/store.ts';
-import { BASE_BYTES, type CrawlThreads } from '../threads/crawl-threads.ts';
+import type { CrawlThreads } from '../threads/crawl-threads.ts';
 import type { Webhook } from '../webhook/webhook.ts';
 import { type AccountManagement, createAccountManagement } from './accounts/accounts.ts';
+import { type AuditTrail, createAuditTrail } from './accounts/audit-trail.ts';
 import { type Authenticator, createAuthenticator } from './accounts/authenticate.ts';
 import type { DiskRoom } from './accounts/disk-room.ts';
 import { createFailedTokens } from './accounts/failed-tokens.ts';
@@ -21,41 +23,40 @@ import { createQuotas, type Quotas } from './accounts/quotas.ts';
 import { createTokenWatch, type TokenWatch } from './accounts/token-watch.ts';
 import { type BatchManagement, createBatchManagement } from './batches/batches.ts';
 import { createPushAgain, type PushAgain } from './batches/push-again.ts';
-import { type CrawlerAccess, createCrawlerAccess } from './crawlers/crawler-access.ts';
+import { createCrawlerAccess } from './crawlers/crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
 import { createHostManagement, type HostManagement } from './crawlers/host-management.ts';
 import { createMonitor } from './crawlers/monitor.ts';
 import { createCookieSessions } from './crawls/cookie-sessions.ts';
-import { type CrawlJobs, createCrawlJobs } from './crawls/crawl-job.ts';
-import { type CrawlTimes, createCrawlTimes } from './crawls/crawl-times.ts';
+import { createCrawlJobs } from './crawls/crawl-job.ts';
+import { createCrawlTimes } from './crawls/crawl-times.ts';
 import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
 import { createReadSitemap, type ReadSitemap } from './crawls/read-sitemap.ts';
-import { MAX_CRAWLS, type SharedResources } from './crawls/shared-resources.ts';
+import type { SharedResources } from './crawls/shared-resources.ts';
 import { withStoredPages } from './crawls/stored-pages.ts';
 import { tracedCrawling } from './crawls/traced-crawling.ts';
-import { createAttemptDelivery } from './deliveries/attempt-delivery.ts';
 import { createTestDelivery, type TestDelivery } from './deliveries/test-delivery.ts';
-import { tracedWebhook } from './deliveries/traced-webhook.ts';
+import { type AttentionWatch, createAttentionWatch } from './notices/attention-watch.ts';
 import { createNotices, type Notices } from './notices/outbox.ts';
 import { type AsyncJobs, createAsyncJobs } from './queue/async-jobs.ts';
 import { createTimeouts } from './queue/expire-jobs.ts';
 import { createJobManagement, type JobManagement } from './queue/jobs.ts';
 import { createPushing, type Pushing } from './queue/push.ts';
-import { startProcessing } from './queue/queue-spans.ts';
 import { type AccountActivities, createAccountActivities } from './reads/account-activity.ts';
 import { createCrawlerList, type ListCrawlers } from './reads/crawler-list.ts';
 import { createFailureGroups, type ListFailures } from './reads/failures.ts';
 import { createHostReads, type HostReads } from './reads/host-list.ts';
 import { createListings, type Listings } from './reads/listings.ts';
 import { createMarkdownPages, type MarkdownPages } from './reads/markdown-pages.ts';
-import { createOverviews } from './reads/overviews.ts';
+import { createOverviews, type ReadAttention } from './reads/overviews.ts';
 import { createResultStreams, type ResultStreams } from './reads/result-streams.ts';
 import { createStatistics, type Statistics } from './reads/statistics.ts';
 import { createStorage, type Storage } from './reads/storage.ts';
 import { defineTasks, repeatTasks, resumeCrawlers, type TaskTiming } from './tasks.ts';
 import { createOverviewPoll } from './watches/overview-poll.ts';
 import { createWatches, type Watches } from './watches/watches.ts';
+import { wireDispatcher } from './wire-dispatcher.ts';
 
 /** The collaborators of the use cases. */
 export interface ServiceDeps {
@@ -146,6 +147,8 @@ export interface Service {
   readonly testDelivery: TestDelivery;
   readonly watches: Watches;
   readonly dispatcher: Dispatcher;
+  readonly auditTrail: AuditTrail;
+  readonly countAttention: AttentionWatch['counts'];
   /** Defines the scheduler's tasks, in a process that crawls. */
   defineTasks(): void;
   /** Starts the repeating tasks and wakes what the last process left; called when the scheduler runs. */
@@ -170,7 +173,9 @@ export function createService(deps: ServiceDeps): Service {
     defaults: settings.accountLimits,
     disk: deps.disk,
   });
-  const overviews = createOverviews({ listings: store.listings, clock });
+  const attention: ReadAttention = ({ crawler, counters }) =>
+    attentionOf(crawler, counters, limits, clock);
+  const overviews = createOverviews({ listings: store.listings, clock, attention });
   const activities = createAccountActivities({
     overviews,
     limits,
@@ -207,6 +212,13 @@ export function createService(deps: ServiceDeps): Service {
     processId: settings.processId,
   });
   const notices = createNotices({ store, mailer: deps.mailer, clock, logger });
+  const attentionWatch = createAttentionWatch({
+    store,
+    notices,
+    attention,
+    queueLimit: limits.crawlerQueue,
+    clock,
+  });
   const pushing = createPushing({
     store,
     access,
@@ -251,6 +263,8 @@ export function createService(deps: ServiceDeps): Service {
     inlineCrawls,
     tokenWatch: createTokenWatch({ authenticator }),
     dispatcher,
+    auditTrail: createAuditTrail({ store, clock, logger }),
+    countAttention: attentionWatch.counts,
     pushing,
     quotas,
     accounts: createAccountManagement({ store, authenticator, dispatcher, quotas, clock }),
@@ -262,6 +276,7 @@ export function createService(deps: ServiceDeps): Service {
       clock,
       defaults,
       quotas,
+      attention,
       whyNotCallable: settings.whyNotCallable,
     }),
     hosts: createHostManagement({ store, access, dispatcher, scheduler, clock }),
@@ -295,7 +310,10 @@ export function createService(deps: ServiceDeps): Service {
         clock,
         timing: settings.tasks,
         expireOverdue: createTimeouts({ store, crawlJobs, scheduler, clock, logger }),
-        sendNotices: notices.sendDue,
+        sendNotices: async (task) => {
+          await attentionWatch.tell();
+          return notices.sendDue(task);
+        },
         completeBatches: batches.completeDone,
         probeDue: createMonitor({
           store,
@@ -314,77 +332,6 @@ export function createService(deps: ServiceDeps): Service {
       });
     },
   };
-}
-
-/** Lets the dispatcher crawl and deliver, and reports each end to the metrics. */
-function wireDispatcher(
-  deps: ServiceDeps,
-  {
-    access,
-    crawlJobs,
-    quotas,
-    crawlTimes,
-  }: {
-    readonly access: CrawlerAccess;
-    readonly crawlJobs: CrawlJobs;
-    readonly quotas: Quotas;
-    readonly crawlTimes: Pick<CrawlTimes, 'note'>;
-  },
-): Dispatcher {
-  const { store, scheduler, shared, clock, logger, tracing, settings, observe } = deps;
-  const webhook = tracedWebhook(deps.webhook, tracing);
-  const schedule = settings.webhookRetrySchedule;
-  const attemptDelivery = createAttemptDelivery({ webhook, clock, schedule });
-  return createDispatcher({
-    store,
-    scheduler,
-    clock,
-    logger,
-    processId: settings.processId,
-    timing: settings.dispatch,
-    async crawlJob(job, crawler, signal, host) {
-      const startedAt = performance.now();
-      const span = startProcessing(tracing, job, crawler);
-      const { traceparent } = span;
-      const timed = stopwatch(traceparent);
-      try {
-        const end = await crawlJobs.crawl({ ...job, traceparent }, crawler, signal, host);
-        if (end.outcome.kind !== 'release') {
-          crawlTimes.note(crawler.crawlerId, performance.now() - startedAt);
-        }
-        observe.crawl(end.outcome, timed());
-        return end;
-      } finally {
-        span.end();
-      }
-    },
-    mayCrawl: quotas.mayCrawl,
-    knownCrawler: access.lastKnown,
-    roomFor: ({ tokenType }) => (tokenType === 'javascript' ? settings.browserPages : MAX_CRAWLS),
-    hasRoomFor({ tokenType, accountId, crawlerId }) {
-      const pool = tokenType === 'javascript' ? shared.pageSlots : shared.crawlSlots;
-      return pool.available({ accountId, crawlerId }) > 0;
-    },
-    onStart: observe.start,
-    crawlBytes: BASE_BYTES,
-    shared,
-    async postDeliveries(crawler, deliveries, signal) {
-      const timed = stopwatch(deliveries[0]?.traceparent);
-      const end = await attemptDelivery(crawler, deliveries, signal);
-      for (const outcome of end.outcomes) observe.delivery(outcome, timed());
-      if (end.outcomes.some(({ kind }) => kind === 'delivered')) {
-        const { callbackUrl } = crawler;
-        if (callbackUrl !== undefined) quotas.proveCallback(crawler.accountId, callbackUrl);
-      }
-      return end;
-    },
-    ackTimeoutMs: settings.webhookAckTimeoutMs,
-  });
-}
-
-function stopwatch(traceparent: string | undefined): () => TimedWork {
-  const startedAt = performance.now();
-  return () => ({ seconds: (performance.now() - startedAt) / 1_000, traceparent });
 }
 
 /** Logs that the account's pushes pause, and notifies its owner. */

@@ -26,6 +26,7 @@ export function decorateStore(store: Store, around: AroundCall): Store {
     listings: decorated(store.listings, 'listings', around),
     processes: decorated(store.processes, 'processes', around),
     cookieSessions: decorated(store.cookieSessions, 'cookieSessions', around),
+    audit: decorated(store.audit, 'audit', around),
     ping: () => around('ping', () => store.ping()),
     maintain: (now, signal) => around('maintain', () => store.maintain(now, signal)),
     close: () => around('close', () => store.close()),

@@ -1,3 +1,4 @@
+import type { HeldUp } from '../domain/attention.ts';
 import type { HostState } from '../domain/host-state.ts';
 
 /** What a process knows of the hosts of one crawler. */
@@ -5,6 +6,8 @@ export interface HostReport {
   readonly crawlerId: string;
   readonly processId: string;
   readonly hosts: readonly HostState[];
+  /** The host that has most of the queue and is not reached. */
+  readonly heldUp?: HeldUp | undefined;
 }
 
 /** The waiting and retrying jobs of one host. */
@@ -26,7 +29,7 @@ export interface QueuedHosts {
 export interface HostStore {
   /** Replaces what this process knew. Reports are forgotten a day after the last one. */
   save(reports: readonly HostReport[], now: Date): Promise<void>;
-  /** What all processes know of the hosts of a crawler, the latest report first. */
+  /** What all processes know of the hosts of a crawler, the latest report first; without `heldUp`. */
   reports(crawlerId: string): Promise<HostReport[]>;
   /** The hosts of the queue with the most jobs. Reads the index of the whole queue. */
   longest(crawlerId: string, limit: number): Promise<QueuedHosts>;

@@ -77,6 +77,8 @@ export type ListedJobState = 'waiting' | 'retrying' | { readonly scheduledAfter:
 export interface DeliveryFilter {
   readonly state?: DeliverySummary['state'];
   readonly outcome?: CrawlOutcome;
+  /** Of state `pending`: those that wait for another attempt. */
+  readonly retried?: true;
   /** Of `[from, to)` by the end of their crawl, oldest first. Newest first without it. */
   readonly range?: { readonly from: Date; readonly to: Date };
 }
@@ -100,6 +102,11 @@ export interface ListingStore {
    * included. Of an account with more than `limit` the first by name.
    */
   crawlers(accountIds: readonly string[], limit: number): Promise<CrawlerOverview[]>;
+  /**
+   * Crawlers that may need attention, up to `limit`: paused by the monitor, with a streak of failed
+   * tries, with `queueLimit` queued URLs or more, or held up by a host. Reads the counters of all.
+   */
+  troubled(queueLimit: number, limit: number): Promise<CrawlerOverview[]>;
   /** Waiting and retrying jobs, earliest due first; or those of one state. */
   jobs(
     crawlerId: string,

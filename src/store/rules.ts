@@ -1,4 +1,4 @@
-import { DAY_MS } from '../domain/durations.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../domain/durations.ts';
 import type { HostsLook, QueueLook } from './queue-store.ts';
 import type { PauseChange } from './store.ts';
 
@@ -51,3 +51,9 @@ export function hostsOf(
     return hosts ?? { perHost: limit, rest: limit, after: '', closed: [], full: [] };
   return byAge === true ? undefined : hosts;
 }
+
+/**
+ * How long an episode may not have been noted and still continue: longer once its owner was told, so
+ * that trouble that comes and goes causes one notice.
+ */
+export const EPISODE_GAP_MS = { told: HOUR_MS, untold: 5 * MINUTE_MS } as const;

@@ -7,6 +7,7 @@ import type { CrawlRecord, StoredResult } from '../domain/result.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { HistoryDay } from '../domain/stats.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
+import type { AuditStore } from './audit-store.ts';
 import type { BatchStore } from './batch-store.ts';
 import type { DeliveryStore } from './delivery-store.ts';
 import type { HostStore } from './host-store.ts';
@@ -18,6 +19,7 @@ import type { RateStore } from './rate-store.ts';
 import type { ScreenshotStore } from './screenshot-store.ts';
 import type { ShareStore } from './share-store.ts';
 
+export type * from './audit-store.ts';
 export type * from './batch-store.ts';
 export type * from './delivery-store.ts';
 export type * from './failed-crawls.ts';
@@ -54,6 +56,7 @@ export interface Store {
   readonly listings: ListingStore;
   readonly processes: ProcessStore;
   readonly cookieSessions: CookieSessionStore;
+  readonly audit: AuditStore;
   /** How the transactions of this process ended; undefined of a database that aborts none. */
   readonly transactions?: (() => TransactionCounts) | undefined;
   /** Resolves when the database answers; throws `unavailable` otherwise. */
@@ -360,6 +363,20 @@ export interface NoticeStore {
   claim(now: Date, leaseMs: number, limit: number): Promise<QueuedNotice[]>;
   remove(noticeIds: readonly string[]): Promise<void>;
   postpone(noticeIds: readonly string[], dueAt: Date): Promise<void>;
+  /**
+   * Notes that the trouble of these keys lasts, and returns its episodes. One that was not noted for
+   * `EPISODE_GAP_MS` (`rules.ts`) is over, and begins anew. For one caller at a time.
+   */
+  lasting(keys: readonly string[], now: Date): Promise<Episode[]>;
+  /** The owners of these episodes have been told. */
+  told(keys: readonly string[]): Promise<void>;
+}
+
+/** Trouble from when it was first noted. */
+export interface Episode {
+  readonly key: string;
+  readonly since: Date;
+  readonly told: boolean;
 }
 
 /** The cookies of crawls with the same `cookies_session`, bounded by `domain/session-cookies.ts`. */

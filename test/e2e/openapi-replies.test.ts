@@ -118,6 +118,7 @@ const calls: readonly (readonly [string, () => Sent])[] = [
   ['GetStats', () => ({})],
   ['GetStats', () => ({ query: { history_from: '2020-01-01', history_to: '2020-01-02' } })],
   ['GetActivity', () => ({})],
+  ['ListAuditRecords', () => ({})],
   [
     'PushBatch',
     () => ({

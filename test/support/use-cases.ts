@@ -118,6 +118,7 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
     accounts: accountManagement,
     crawlers: createCrawlerManagement({
       ...deps,
+      attention: () => [],
       defaults: options.defaults ?? {},
       whyNotCallable: (url) => (url.includes('//localhost') ? 'is this machine' : undefined),
     }),

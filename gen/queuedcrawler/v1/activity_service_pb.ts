@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file queuedcrawler/v1/activity_service.proto.
  */
 export const file_queuedcrawler_v1_activity_service: GenFile = /*@__PURE__*/
-  fileDesc("CidxdWV1ZWRjcmF3bGVyL3YxL2FjdGl2aXR5X3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEikQUKCVF1ZXVlZEpvYhILCgNyaWQYASABKAkSCwoDdXJsGAIgASgJEikKBXN0YXRlGAMgASgOMhoucXVldWVkY3Jhd2xlci52MS5Kb2JTdGF0ZRINCgV0cmllcxgEIAEoBRItCglwdXNoZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC25leHRfdHJ5X2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3Cg5maXJzdF90cmllZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAIgBARI3Cg5xdWV1ZV9kZWFkbGluZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAYgBARIZCgxsYXN0X2ZhaWx1cmUYCSABKAlIAogBARIOCgZtZXRob2QYCiABKAkSMgoJaG9zdF93YWl0GAsgASgLMhoucXVldWVkY3Jhd2xlci52MS5Ib3N0V2FpdEgDiAEBEhUKCG1ldGFkYXRhGAwgASgJSASIAQESMwoKbm90X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIBYgBARIQCghwcmlvcml0eRgOIAEoBRISCgViYXRjaBgPIAEoCUgGiAEBEhUKCGFnYWluX29mGBAgASgJSAeIAQFCEQoPX2ZpcnN0X3RyaWVkX2F0QhEKD19xdWV1ZV9kZWFkbGluZUIPCg1fbGFzdF9mYWlsdXJlQgwKCl9ob3N0X3dhaXRCCwoJX21ldGFkYXRhQg0KC19ub3RfYmVmb3JlQggKBl9iYXRjaEILCglfYWdhaW5fb2YigAEKD0xpc3RKb2JzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEikKBXN0YXRlGAMgASgOMhoucXVldWVkY3Jhd2xlci52MS5Kb2JTdGF0ZRIRCglwYWdlX3NpemUYBCABKAUSEgoKcGFnZV90b2tlbhgFIAEoCSJWChBMaXN0Sm9ic1Jlc3BvbnNlEikKBGpvYnMYASADKAsyGy5xdWV1ZWRjcmF3bGVyLnYxLlF1ZXVlZEpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiqgMKDVJlc3VsdFN1bW1hcnkSCwoDcmlkGAEgASgJEhIKCnB1c2hlZF91cmwYAiABKAkSCwoDdXJsGAMgASgJEhEKCWNiX3N0YXR1cxgEIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYBSABKAUSFAoHZmFpbHVyZRgGIAEoCUgAiAEBEi0KCXN0b3JlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMY29udGVudF90eXBlGAkgASgJEhIKCnNpemVfYnl0ZXMYCiABKAMSGwoOc2NyZWVuc2hvdF91cmwYCyABKAlIAYgBARIVCghtZXRhZGF0YRgMIAEoCUgCiAEBEhIKBWJhdGNoGA0gASgJSAOIAQESFQoIYWdhaW5fb2YYDiABKAlIBIgBAUIKCghfZmFpbHVyZUIRCg9fc2NyZWVuc2hvdF91cmxCCwoJX21ldGFkYXRhQggKBl9iYXRjaEILCglfYWdhaW5fb2YiiQEKEkxpc3RSZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEi8KB291dGNvbWUYAyABKA4yHi5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsT3V0Y29tZRIRCglwYWdlX3NpemUYBCABKAUSEgoKcGFnZV90b2tlbhgFIAEoCSJgChNMaXN0UmVzdWx0c1Jlc3BvbnNlEjAKB3Jlc3VsdHMYASADKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLlJlc3VsdFN1bW1hcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrwBChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCRIuCgVzdGF0ZRgDIAEoDjIfLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlTdGF0ZRIvCgdvdXRjb21lGAQgASgOMh4ucXVldWVkY3Jhd2xlci52MS5DcmF3bE91dGNvbWUSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkiYQoWTGlzdERlbGl2ZXJpZXNSZXNwb25zZRIuCgpkZWxpdmVyaWVzGAEgAygLMhoucXVldWVkY3Jhd2xlci52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiXwoTTGlzdEZhaWx1cmVzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEisKBGtpbmQYAyABKA4yHS5xdWV1ZWRjcmF3bGVyLnYxLkZhaWx1cmVLaW5kImoKFExpc3RGYWlsdXJlc1Jlc3BvbnNlEi4KBmdyb3VwcxgBIAMoCzIeLnF1ZXVlZGNyYXdsZXIudjEuRmFpbHVyZUdyb3VwEhAKCGV4YW1pbmVkGAIgASgFEhAKCGhhc19tb3JlGAMgASgIIrwBCgxGYWlsdXJlR3JvdXASDgoGcmVhc29uGAEgASgJEhEKCWNiX3N0YXR1cxgCIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYAyABKAUSDQoFY291bnQYBCABKAUSLQoJbGF0ZXN0X2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCghleGFtcGxlcxgGIAMoCzIgLnF1ZXVlZGNyYXdsZXIudjEuRmFpbHVyZUV4YW1wbGUiYgoORmFpbHVyZUV4YW1wbGUSCwoDcmlkGAEgASgJEgsKA3VybBgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGZGV0YWlsGAQgASgJIiwKDkZpbmRSaWRSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgsKA3JpZBgCIAEoCSLnAQoPRmluZFJpZFJlc3BvbnNlEgsKA3JpZBgBIAEoCRIPCgdjcmF3bGVyGAIgASgJEi0KA2pvYhgDIAEoCzIbLnF1ZXVlZGNyYXdsZXIudjEuUXVldWVkSm9iSACIAQESNAoGcmVzdWx0GAQgASgLMh8ucXVldWVkY3Jhd2xlci52MS5SZXN1bHRTdW1tYXJ5SAGIAQESMQoIZGVsaXZlcnkYBSABKAsyGi5xdWV1ZWRjcmF3bGVyLnYxLkRlbGl2ZXJ5SAKIAQFCBgoEX2pvYkIJCgdfcmVzdWx0QgsKCV9kZWxpdmVyeSIjChJHZXRBY3Rpdml0eVJlcXVlc3QSDQoFdG9rZW4YASABKAkiSgoTR2V0QWN0aXZpdHlSZXNwb25zZRIzCghhY3Rpdml0eRgBIAEoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQWNjb3VudEFjdGl2aXR5IuoCCg9BY2NvdW50QWN0aXZpdHkSDwoHYWNjb3VudBgBIAEoCRINCgVlbWFpbBgCIAEoCRIvCgp0b2tlbl90eXBlGAMgASgOMhsucXVldWVkY3Jhd2xlci52MS5Ub2tlblR5cGUSLgoJYWRtaXNzaW9uGAQgASgLMhsucXVldWVkY3Jhd2xlci52MS5BZG1pc3Npb24SGAoQY3Jhd2xlcnNfcnVubmluZxgFIAEoBRIfChdjcmF3bGVyc19wYXVzZWRfYnlfdXNlchgGIAEoBRIiChpjcmF3bGVyc19wYXVzZWRfYnlfbW9uaXRvchgHIAEoBRIxCgZ0b3RhbHMYCCABKAsyIS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsZXJBY3Rpdml0eRITCgtjb25jdXJyZW5jeRgJIAEoAxIvCgtvYnNlcnZlZF9hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAikgEKCUFkbWlzc2lvbhIOCgZxdWV1ZWQYASABKAMSFQoNYWNjb3VudF9saW1pdBgCIAEoAxIVCg1wdXNoZXNfcGF1c2VkGAMgASgIEhUKDWNyYXdsZXJfbGltaXQYBCABKAMSFQoNZnVsbF9jcmF3bGVycxgFIAMoCRIZChFwdXNoZXNfcGVyX3NlY29uZBgGIAEoBSrBAQoISm9iU3RhdGUSHwoVSk9CX1NUQVRFX1VOU1BFQ0lGSUVEEAAaBIq1GAASIgoRSk9CX1NUQVRFX1dBSVRJTkcQARoLirUYB3dhaXRpbmcSJAoSSk9CX1NUQVRFX1JFVFJZSU5HEAIaDIq1GAhyZXRyeWluZxIiChFKT0JfU1RBVEVfUlVOTklORxADGguKtRgHcnVubmluZxImChNKT0JfU1RBVEVfU0NIRURVTEVEEAQaDYq1GAlzY2hlZHVsZWQqhQEKDENyYXdsT3V0Y29tZRIjChlDUkFXTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAAaBIq1GAASKgoXQ1JBV0xfT1VUQ09NRV9DT01QTEVURUQQARoNirUYCWNvbXBsZXRlZBIkChRDUkFXTF9PVVRDT01FX0ZBSUxFRBACGgqKtRgGZmFpbGVkKqABCgtGYWlsdXJlS2luZBIiChhGQUlMVVJFX0tJTkRfVU5TUEVDSUZJRUQQABoEirUYABIhChJGQUlMVVJFX0tJTkRfQ1JBV0wQARoJirUYBWNyYXdsEiEKEkZBSUxVUkVfS0lORF9SRVRSWRACGgmKtRgFcmV0cnkSJwoVRkFJTFVSRV9LSU5EX0RFTElWRVJZEAMaDIq1GAhkZWxpdmVyeTL2BgoPQWN0aXZpdHlTZXJ2aWNlEoMBCghMaXN0Sm9icxIhLnF1ZXVlZGNyYXdsZXIudjEuTGlzdEpvYnNSZXF1ZXN0GiIucXVldWVkY3Jhd2xlci52MS5MaXN0Sm9ic1Jlc3BvbnNlIjCQAgGKtRgFIICAgAiC0+STAh4SHC9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L2pvYnMSowEKC0xpc3RSZXN1bHRzEiQucXVldWVkY3Jhd2xlci52MS5MaXN0UmVzdWx0c1JlcXVlc3QaJS5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RSZXN1bHRzUmVzcG9uc2UiR5ACAYq1GAUggICACILT5JMCNVoSEhAvc3RvcmFnZS9yZXN1bHRzEh8vY3Jhd2xlci97dG9rZW59L3tuYW1lfS9yZXN1bHRzEpsBCg5MaXN0RGVsaXZlcmllcxInLnF1ZXVlZGNyYXdsZXIudjEuTGlzdERlbGl2ZXJpZXNSZXF1ZXN0GigucXVldWVkY3Jhd2xlci52MS5MaXN0RGVsaXZlcmllc1Jlc3BvbnNlIjaQAgGKtRgFIICAgAiC0+STAiQSIi9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L2RlbGl2ZXJpZXMSkwEKDExpc3RGYWlsdXJlcxIlLnF1ZXVlZGNyYXdsZXIudjEuTGlzdEZhaWx1cmVzUmVxdWVzdBomLnF1ZXVlZGNyYXdsZXIudjEuTGlzdEZhaWx1cmVzUmVzcG9uc2UiNJACAYq1GAUggICACILT5JMCIhIgL2NyYXdsZXIve3Rva2VufS97bmFtZX0vZmFpbHVyZXMSdQoHRmluZFJpZBIgLnF1ZXVlZGNyYXdsZXIudjEuRmluZFJpZFJlcXVlc3QaIS5xdWV1ZWRjcmF3bGVyLnYxLkZpbmRSaWRSZXNwb25zZSIlkAIBgtPkkwIcEhovZmluZF9ieV9yaWQve3Rva2VufS97cmlkfRKLAQoLR2V0QWN0aXZpdHkSJC5xdWV1ZWRjcmF3bGVyLnYxLkdldEFjdGl2aXR5UmVxdWVzdBolLnF1ZXVlZGNyYXdsZXIudjEuR2V0QWN0aXZpdHlSZXNwb25zZSIvkAIBirUYBSCAgIAIgtPkkwIdYghhY3Rpdml0eRIRL2FjdGl2aXR5L3t0b2tlbn1CcAoQcXVldWVkY3Jhd2xlci52MVABWiBxdWV1ZWRjcmF3bGVyL3YxO3F1ZXVlZGNyYXdsZXJ2MaoCEFF1ZXVlZENyYXdsZXIuVjHKAhBRdWV1ZWRDcmF3bGVyXFYx6gIRUXVldWVkQ3Jhd2xlcjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_crawler_service, file_queuedcrawler_v1_host_service, file_queuedcrawler_v1_options]);
+  fileDesc("CidxdWV1ZWRjcmF3bGVyL3YxL2FjdGl2aXR5X3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEikQUKCVF1ZXVlZEpvYhILCgNyaWQYASABKAkSCwoDdXJsGAIgASgJEikKBXN0YXRlGAMgASgOMhoucXVldWVkY3Jhd2xlci52MS5Kb2JTdGF0ZRINCgV0cmllcxgEIAEoBRItCglwdXNoZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC25leHRfdHJ5X2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3Cg5maXJzdF90cmllZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAIgBARI3Cg5xdWV1ZV9kZWFkbGluZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAYgBARIZCgxsYXN0X2ZhaWx1cmUYCSABKAlIAogBARIOCgZtZXRob2QYCiABKAkSMgoJaG9zdF93YWl0GAsgASgLMhoucXVldWVkY3Jhd2xlci52MS5Ib3N0V2FpdEgDiAEBEhUKCG1ldGFkYXRhGAwgASgJSASIAQESMwoKbm90X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIBYgBARIQCghwcmlvcml0eRgOIAEoBRISCgViYXRjaBgPIAEoCUgGiAEBEhUKCGFnYWluX29mGBAgASgJSAeIAQFCEQoPX2ZpcnN0X3RyaWVkX2F0QhEKD19xdWV1ZV9kZWFkbGluZUIPCg1fbGFzdF9mYWlsdXJlQgwKCl9ob3N0X3dhaXRCCwoJX21ldGFkYXRhQg0KC19ub3RfYmVmb3JlQggKBl9iYXRjaEILCglfYWdhaW5fb2YigAEKD0xpc3RKb2JzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEikKBXN0YXRlGAMgASgOMhoucXVldWVkY3Jhd2xlci52MS5Kb2JTdGF0ZRIRCglwYWdlX3NpemUYBCABKAUSEgoKcGFnZV90b2tlbhgFIAEoCSJWChBMaXN0Sm9ic1Jlc3BvbnNlEikKBGpvYnMYASADKAsyGy5xdWV1ZWRjcmF3bGVyLnYxLlF1ZXVlZEpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiqgMKDVJlc3VsdFN1bW1hcnkSCwoDcmlkGAEgASgJEhIKCnB1c2hlZF91cmwYAiABKAkSCwoDdXJsGAMgASgJEhEKCWNiX3N0YXR1cxgEIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYBSABKAUSFAoHZmFpbHVyZRgGIAEoCUgAiAEBEi0KCXN0b3JlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMY29udGVudF90eXBlGAkgASgJEhIKCnNpemVfYnl0ZXMYCiABKAMSGwoOc2NyZWVuc2hvdF91cmwYCyABKAlIAYgBARIVCghtZXRhZGF0YRgMIAEoCUgCiAEBEhIKBWJhdGNoGA0gASgJSAOIAQESFQoIYWdhaW5fb2YYDiABKAlIBIgBAUIKCghfZmFpbHVyZUIRCg9fc2NyZWVuc2hvdF91cmxCCwoJX21ldGFkYXRhQggKBl9iYXRjaEILCglfYWdhaW5fb2YiiQEKEkxpc3RSZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEi8KB291dGNvbWUYAyABKA4yHi5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsT3V0Y29tZRIRCglwYWdlX3NpemUYBCABKAUSEgoKcGFnZV90b2tlbhgFIAEoCSJgChNMaXN0UmVzdWx0c1Jlc3BvbnNlEjAKB3Jlc3VsdHMYASADKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLlJlc3VsdFN1bW1hcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrwBChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCRIuCgVzdGF0ZRgDIAEoDjIfLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlTdGF0ZRIvCgdvdXRjb21lGAQgASgOMh4ucXVldWVkY3Jhd2xlci52MS5DcmF3bE91dGNvbWUSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkiYQoWTGlzdERlbGl2ZXJpZXNSZXNwb25zZRIuCgpkZWxpdmVyaWVzGAEgAygLMhoucXVldWVkY3Jhd2xlci52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiXwoTTGlzdEZhaWx1cmVzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEisKBGtpbmQYAyABKA4yHS5xdWV1ZWRjcmF3bGVyLnYxLkZhaWx1cmVLaW5kImoKFExpc3RGYWlsdXJlc1Jlc3BvbnNlEi4KBmdyb3VwcxgBIAMoCzIeLnF1ZXVlZGNyYXdsZXIudjEuRmFpbHVyZUdyb3VwEhAKCGV4YW1pbmVkGAIgASgFEhAKCGhhc19tb3JlGAMgASgIIs0BCgxGYWlsdXJlR3JvdXASDgoGcmVhc29uGAEgASgJEhEKCWNiX3N0YXR1cxgCIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYAyABKAUSDQoFY291bnQYBCABKAUSLQoJbGF0ZXN0X2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCghleGFtcGxlcxgGIAMoCzIgLnF1ZXVlZGNyYXdsZXIudjEuRmFpbHVyZUV4YW1wbGUSDwoHcGVuZGluZxgHIAEoBSJiCg5GYWlsdXJlRXhhbXBsZRILCgNyaWQYASABKAkSCwoDdXJsGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZkZXRhaWwYBCABKAkiLAoORmluZFJpZFJlcXVlc3QSDQoFdG9rZW4YASABKAkSCwoDcmlkGAIgASgJIucBCg9GaW5kUmlkUmVzcG9uc2USCwoDcmlkGAEgASgJEg8KB2NyYXdsZXIYAiABKAkSLQoDam9iGAMgASgLMhsucXVldWVkY3Jhd2xlci52MS5RdWV1ZWRKb2JIAIgBARI0CgZyZXN1bHQYBCABKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLlJlc3VsdFN1bW1hcnlIAYgBARIxCghkZWxpdmVyeRgFIAEoCzIaLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlIAogBAUIGCgRfam9iQgkKB19yZXN1bHRCCwoJX2RlbGl2ZXJ5IiMKEkdldEFjdGl2aXR5UmVxdWVzdBINCgV0b2tlbhgBIAEoCSJKChNHZXRBY3Rpdml0eVJlc3BvbnNlEjMKCGFjdGl2aXR5GAEgASgLMiEucXVldWVkY3Jhd2xlci52MS5BY2NvdW50QWN0aXZpdHki6gIKD0FjY291bnRBY3Rpdml0eRIPCgdhY2NvdW50GAEgASgJEg0KBWVtYWlsGAIgASgJEi8KCnRva2VuX3R5cGUYAyABKA4yGy5xdWV1ZWRjcmF3bGVyLnYxLlRva2VuVHlwZRIuCglhZG1pc3Npb24YBCABKAsyGy5xdWV1ZWRjcmF3bGVyLnYxLkFkbWlzc2lvbhIYChBjcmF3bGVyc19ydW5uaW5nGAUgASgFEh8KF2NyYXdsZXJzX3BhdXNlZF9ieV91c2VyGAYgASgFEiIKGmNyYXdsZXJzX3BhdXNlZF9ieV9tb25pdG9yGAcgASgFEjEKBnRvdGFscxgIIAEoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlckFjdGl2aXR5EhMKC2NvbmN1cnJlbmN5GAkgASgDEi8KC29ic2VydmVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKSAQoJQWRtaXNzaW9uEg4KBnF1ZXVlZBgBIAEoAxIVCg1hY2NvdW50X2xpbWl0GAIgASgDEhUKDXB1c2hlc19wYXVzZWQYAyABKAgSFQoNY3Jhd2xlcl9saW1pdBgEIAEoAxIVCg1mdWxsX2NyYXdsZXJzGAUgAygJEhkKEXB1c2hlc19wZXJfc2Vjb25kGAYgASgFIoYCChdMaXN0QXVkaXRSZWNvcmRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIoCgJieRgEIAEoDjIcLnF1ZXVlZGNyYXdsZXIudjEuQXVkaXRBY3RvchIOCgZtZXRob2QYBSABKAkSDwoHY3Jhd2xlchgGIAEoCRItCgRmcm9tGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBEisKAnRvGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQgcKBV9mcm9tQgUKA190byJjChhMaXN0QXVkaXRSZWNvcmRzUmVzcG9uc2USLgoHcmVjb3JkcxgBIAMoCzIdLnF1ZXVlZGNyYXdsZXIudjEuQXVkaXRSZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIsEBCgtBdWRpdFJlY29yZBIKCgJpZBgBIAEoCRImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoCYnkYAyABKA4yHC5xdWV1ZWRjcmF3bGVyLnYxLkF1ZGl0QWN0b3ISDgoGcmVtb3RlGAQgASgJEhIKCnJlcXVlc3RfaWQYBSABKAkSDgoGbWV0aG9kGAYgASgJEg8KB2NyYXdsZXIYByABKAkSDwoHY2hhbmdlcxgIIAEoCSrBAQoISm9iU3RhdGUSHwoVSk9CX1NUQVRFX1VOU1BFQ0lGSUVEEAAaBIq1GAASIgoRSk9CX1NUQVRFX1dBSVRJTkcQARoLirUYB3dhaXRpbmcSJAoSSk9CX1NUQVRFX1JFVFJZSU5HEAIaDIq1GAhyZXRyeWluZxIiChFKT0JfU1RBVEVfUlVOTklORxADGguKtRgHcnVubmluZxImChNKT0JfU1RBVEVfU0NIRURVTEVEEAQaDYq1GAlzY2hlZHVsZWQqhQEKDENyYXdsT3V0Y29tZRIjChlDUkFXTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAAaBIq1GAASKgoXQ1JBV0xfT1VUQ09NRV9DT01QTEVURUQQARoNirUYCWNvbXBsZXRlZBIkChRDUkFXTF9PVVRDT01FX0ZBSUxFRBACGgqKtRgGZmFpbGVkKqABCgtGYWlsdXJlS2luZBIiChhGQUlMVVJFX0tJTkRfVU5TUEVDSUZJRUQQABoEirUYABIhChJGQUlMVVJFX0tJTkRfQ1JBV0wQARoJirUYBWNyYXdsEiEKEkZBSUxVUkVfS0lORF9SRVRSWRACGgmKtRgFcmV0cnkSJwoVRkFJTFVSRV9LSU5EX0RFTElWRVJZEAMaDIq1GAhkZWxpdmVyeSqnAQoKQXVkaXRBY3RvchIhChdBVURJVF9BQ1RPUl9VTlNQRUNJRklFRBAAGgSKtRgAEiIKEkFVRElUX0FDVE9SX05PUk1BTBABGgqKtRgGbm9ybWFsEioKFkFVRElUX0FDVE9SX0pBVkFTQ1JJUFQQAhoOirUYCmphdmFzY3JpcHQSJgoUQVVESVRfQUNUT1JfT1BFUkFUT1IQAxoMirUYCG9wZXJhdG9yMv0HCg9BY3Rpdml0eVNlcnZpY2USgwEKCExpc3RKb2JzEiEucXVldWVkY3Jhd2xlci52MS5MaXN0Sm9ic1JlcXVlc3QaIi5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RKb2JzUmVzcG9uc2UiMJACAYq1GAUggICACILT5JMCHhIcL2NyYXdsZXIve3Rva2VufS97bmFtZX0vam9icxKjAQoLTGlzdFJlc3VsdHMSJC5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RSZXN1bHRzUmVxdWVzdBolLnF1ZXVlZGNyYXdsZXIudjEuTGlzdFJlc3VsdHNSZXNwb25zZSJHkAIBirUYBSCAgIAIgtPkkwI1WhISEC9zdG9yYWdlL3Jlc3VsdHMSHy9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L3Jlc3VsdHMSmwEKDkxpc3REZWxpdmVyaWVzEicucXVldWVkY3Jhd2xlci52MS5MaXN0RGVsaXZlcmllc1JlcXVlc3QaKC5xdWV1ZWRjcmF3bGVyLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiNpACAYq1GAUggICACILT5JMCJBIiL2NyYXdsZXIve3Rva2VufS97bmFtZX0vZGVsaXZlcmllcxKTAQoMTGlzdEZhaWx1cmVzEiUucXVldWVkY3Jhd2xlci52MS5MaXN0RmFpbHVyZXNSZXF1ZXN0GiYucXVldWVkY3Jhd2xlci52MS5MaXN0RmFpbHVyZXNSZXNwb25zZSI0kAIBirUYBSCAgIAIgtPkkwIiEiAvY3Jhd2xlci97dG9rZW59L3tuYW1lfS9mYWlsdXJlcxJ1CgdGaW5kUmlkEiAucXVldWVkY3Jhd2xlci52MS5GaW5kUmlkUmVxdWVzdBohLnF1ZXVlZGNyYXdsZXIudjEuRmluZFJpZFJlc3BvbnNlIiWQAgGC0+STAhwSGi9maW5kX2J5X3JpZC97dG9rZW59L3tyaWR9EoQBChBMaXN0QXVkaXRSZWNvcmRzEikucXVldWVkY3Jhd2xlci52MS5MaXN0QXVkaXRSZWNvcmRzUmVxdWVzdBoqLnF1ZXVlZGNyYXdsZXIudjEuTGlzdEF1ZGl0UmVjb3Jkc1Jlc3BvbnNlIhmQAgGC0+STAhASDi9hdWRpdC97dG9rZW59EosBCgtHZXRBY3Rpdml0eRIkLnF1ZXVlZGNyYXdsZXIudjEuR2V0QWN0aXZpdHlSZXF1ZXN0GiUucXVldWVkY3Jhd2xlci52MS5HZXRBY3Rpdml0eVJlc3BvbnNlIi+QAgGKtRgFIICAgAiC0+STAh1iCGFjdGl2aXR5EhEvYWN0aXZpdHkve3Rva2VufUJwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_crawler_service, file_queuedcrawler_v1_host_service, file_queuedcrawler_v1_options]);
 
 /**
  * A job in a crawler's queue.
@@ -597,6 +597,13 @@ export type FailureGroup = Message<"queuedcrawler.v1.FailureGroup"> & {
    * @generated from field: repeated queuedcrawler.v1.FailureExample examples = 6;
    */
   examples: FailureExample[];
+
+  /**
+   * How many of `count` are tried again; the others were given up, or ended so.
+   *
+   * @generated from field: int32 pending = 7;
+   */
+  pending: number;
 };
 
 /**
@@ -902,6 +909,170 @@ export const AdmissionSchema: GenMessage<Admission> = /*@__PURE__*/
   messageDesc(file_queuedcrawler_v1_activity_service, 17);
 
 /**
+ * @generated from message queuedcrawler.v1.ListAuditRecordsRequest
+ */
+export type ListAuditRecordsRequest = Message<"queuedcrawler.v1.ListAuditRecordsRequest"> & {
+  /**
+   * See CrawlerService.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * 1 to 200; 100 when 0.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * `next_page_token` of the page before; empty for the first.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+
+  /**
+   * Only changes by this one.
+   *
+   * @generated from field: queuedcrawler.v1.AuditActor by = 4;
+   */
+  by: AuditActor;
+
+  /**
+   * Only this method, such as `UpdateCrawler`.
+   *
+   * @generated from field: string method = 5;
+   */
+  method: string;
+
+  /**
+   * Only changes of this crawler.
+   *
+   * @generated from field: string crawler = 6;
+   */
+  crawler: string;
+
+  /**
+   * Only changes from this moment on.
+   *
+   * @generated from field: optional google.protobuf.Timestamp from = 7;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * Only changes before this moment.
+   *
+   * @generated from field: optional google.protobuf.Timestamp to = 8;
+   */
+  to?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.ListAuditRecordsRequest.
+ * Use `create(ListAuditRecordsRequestSchema)` to create a new message.
+ */
+export const ListAuditRecordsRequestSchema: GenMessage<ListAuditRecordsRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_activity_service, 18);
+
+/**
+ * @generated from message queuedcrawler.v1.ListAuditRecordsResponse
+ */
+export type ListAuditRecordsResponse = Message<"queuedcrawler.v1.ListAuditRecordsResponse"> & {
+  /**
+   * Newest first.
+   *
+   * @generated from field: repeated queuedcrawler.v1.AuditRecord records = 1;
+   */
+  records: AuditRecord[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.ListAuditRecordsResponse.
+ * Use `create(ListAuditRecordsResponseSchema)` to create a new message.
+ */
+export const ListAuditRecordsResponseSchema: GenMessage<ListAuditRecordsResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_activity_service, 19);
+
+/**
+ * A call that changed something.
+ *
+ * @generated from message queuedcrawler.v1.AuditRecord
+ */
+export type AuditRecord = Message<"queuedcrawler.v1.AuditRecord"> & {
+  /**
+   * Unique.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * When.
+   *
+   * @generated from field: google.protobuf.Timestamp at = 2;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * Who.
+   *
+   * @generated from field: queuedcrawler.v1.AuditActor by = 3;
+   */
+  by: AuditActor;
+
+  /**
+   * The address of the client.
+   *
+   * @generated from field: string remote = 4;
+   */
+  remote: string;
+
+  /**
+   * The `x-request-id` of the call.
+   *
+   * @generated from field: string request_id = 5;
+   */
+  requestId: string;
+
+  /**
+   * The method, such as `UpdateCrawler`.
+   *
+   * @generated from field: string method = 6;
+   */
+  method: string;
+
+  /**
+   * The crawler; empty for a change of the account.
+   *
+   * @generated from field: string crawler = 7;
+   */
+  crawler: string;
+
+  /**
+   * The fields of the call as JSON: never a token, and of URLs only their origins. Only the names of the fields when it is long.
+   *
+   * @generated from field: string changes = 8;
+   */
+  changes: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.AuditRecord.
+ * Use `create(AuditRecordSchema)` to create a new message.
+ */
+export const AuditRecordSchema: GenMessage<AuditRecord> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_activity_service, 20);
+
+/**
  * What a queued job waits for.
  *
  * @generated from enum queuedcrawler.v1.JobState
@@ -1025,7 +1196,7 @@ export const FailureKind = {
   RETRY: 2,
 
   /**
-   * Deliveries that were given up.
+   * Deliveries whose last attempt failed, whether there is another one or not; FailureGroup.pending tells.
    *
    * @generated from enum value: FAILURE_KIND_DELIVERY = 3;
    */
@@ -1044,6 +1215,54 @@ export type FailureKind = (typeof FailureKind)[keyof typeof FailureKind] | Unkno
  */
 export const FailureKindSchema: GenEnum<FailureKind> = /*@__PURE__*/
   enumDesc(file_queuedcrawler_v1_activity_service, 2);
+
+/**
+ * Who changed something.
+ *
+ * @generated from enum queuedcrawler.v1.AuditActor
+ */
+export const AuditActor = {
+  /**
+   * Anybody.
+   *
+   * @generated from enum value: AUDIT_ACTOR_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The Normal token.
+   *
+   * @generated from enum value: AUDIT_ACTOR_NORMAL = 1;
+   */
+  NORMAL: 1,
+
+  /**
+   * The JavaScript token.
+   *
+   * @generated from enum value: AUDIT_ACTOR_JAVASCRIPT = 2;
+   */
+  JAVASCRIPT: 2,
+
+  /**
+   * The operator of the service.
+   *
+   * @generated from enum value: AUDIT_ACTOR_OPERATOR = 3;
+   */
+  OPERATOR: 3,
+} as const;
+
+/**
+ * Who changed something.
+ *
+ * @generated from enum queuedcrawler.v1.AuditActor
+ */
+export type AuditActor = (typeof AuditActor)[keyof typeof AuditActor] | UnknownEnum;
+
+/**
+ * Describes the enum queuedcrawler.v1.AuditActor.
+ */
+export const AuditActorSchema: GenEnum<AuditActor> = /*@__PURE__*/
+  enumDesc(file_queuedcrawler_v1_activity_service, 3);
 
 /**
  * What the queues hold and what became of it, a page at a time. The lists carry no pages: those are read by `rid` from
@@ -1105,6 +1324,18 @@ export const ActivityService: GenService<{
     methodKind: "unary";
     input: typeof FindRidRequestSchema;
     output: typeof FindRidResponseSchema;
+  },
+  /**
+   * Lists who changed what in the account, newest first: calls with either token, and of the operator, that created, changed,
+   * paused, purged or removed something. Pushes and reads of results are not listed. Records are kept for 90 days, the latest
+   * 10,000 of an account.
+   *
+   * @generated from rpc queuedcrawler.v1.ActivityService.ListAuditRecords
+   */
+  listAuditRecords: {
+    methodKind: "unary";
+    input: typeof ListAuditRecordsRequestSchema;
+    output: typeof ListAuditRecordsResponseSchema;
   },
   /**
    * What the account does at this moment, over all of its crawlers and of both tokens, and whether it may push.

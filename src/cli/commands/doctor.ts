@@ -1,7 +1,11 @@
 import { Command } from 'commander';
-import { CrawlerStatus } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import {
+  AttentionSchema,
+  CrawlerStatus,
+} from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { SetupState } from '../../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { type CrawlerClient, createCrawlerClient } from '../../client/client.ts';
+import { plainText, toPlain } from '../../client/message-json.ts';
 import { tellFailure } from '../cli-error.ts';
 import type { CliSettings } from '../cli-settings.ts';
 import { type CommandContext, openSession } from '../command-context.ts';
@@ -29,6 +33,8 @@ const SETUP_STATES: Readonly<Record<SetupState, Finding['state']>> = {
 };
 /** A queue that is this full is worth a warning. */
 const NEARLY_FULL = 0.9;
+/** Crawlers in trouble that are named. */
+const MAX_TROUBLED = 20;
 const STYLES = { ok: 'green', warning: 'yellow', missing: 'yellow', failed: 'red' } as const;
 
 /** `doctor`: what is set up, reachable and missing. */
@@ -157,6 +163,7 @@ async function* lookAtWork(
       ? { state: 'ok', detail: `${crawlers.length}, none paused` }
       : { state: 'warning', detail: `paused: ${paused.map(({ name }) => name).join(', ')}` };
   });
+  yield* lookAtTrouble(settings, client);
   yield await attempt(settings, 'queue', async () => {
     const { queue } = await client.stats.getStats({}, { timeoutMs: CALL_MS });
     const queued = Number((queue?.waiting ?? 0n) + (queue?.retrying ?? 0n));
@@ -164,6 +171,29 @@ async function* lookAtWork(
     const isFull = limit > 0 && queued > NEARLY_FULL * limit;
     return { state: isFull ? 'warning' : 'ok', detail: `${queued} of ${limit} URLs` };
   });
+}
+
+/** The crawlers that need attention, one finding for each trouble. */
+async function* lookAtTrouble(
+  settings: CliSettings,
+  client: CrawlerClient,
+): AsyncGenerator<Finding, void, undefined> {
+  try {
+    const { crawlers } = await client.crawlers.listCrawlers(
+      { needsAttention: true, withActivity: true, pageSize: MAX_TROUBLED },
+      { timeoutMs: CALL_MS },
+    );
+    for (const crawler of crawlers) {
+      for (const attention of crawler.attention) {
+        const { reason, since } = toPlain(AttentionSchema, attention);
+        const { detail, nextStep } = attention;
+        const what = `${plainText(reason)} since ${plainText(since)}: ${detail}. ${nextStep}`;
+        yield { check: `crawler ${crawler.name}`, state: 'warning', detail: what };
+      }
+    }
+  } catch (error) {
+    yield { check: 'attention', state: 'failed', detail: tellFailure(error, settings.url).message };
+  }
 }
 
 function createDoctorClient({ url, httpVersion, ca }: CliSettings, token: string): CrawlerClient {

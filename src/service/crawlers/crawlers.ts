@@ -1,5 +1,6 @@
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
+import type { Attention } from '../../domain/attention.ts';
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { type Crawler, type CrawlerCounters, newCrawler } from '../../domain/crawler.ts';
 import { parseCrawlerName } from '../../domain/crawler-name.ts';
@@ -12,6 +13,7 @@ import { rotateSecrets } from '../../domain/webhook-signature.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
+import type { ReadAttention } from '../reads/overviews.ts';
 import { BEFORE_CLIENT_NAMES } from './async-crawler.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
 import {
@@ -29,6 +31,7 @@ export interface CrawlerDetails {
   readonly counters: CrawlerCounters;
   /** Waiting URLs that may not be crawled yet. */
   readonly scheduled: number;
+  readonly attention: readonly Attention[];
 }
 
 /**
@@ -77,6 +80,7 @@ export interface CrawlerManagementDeps {
   readonly clock: ServiceClock;
   readonly quotas: Pick<Quotas, 'limits'>;
   readonly defaults: CrawlerDefaults;
+  readonly attention: ReadAttention;
   /** Why a callback URL can never be called; undefined when it may be callable. */
   readonly whyNotCallable: (callbackUrl: string) => string | undefined;
 }
@@ -106,7 +110,8 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
     const counters = found.get(crawlerId);
     // The crawler was removed after it was read.
     if (counters === undefined) throw crawlerNotFound(crawler.name, 'name');
-    return { crawler, counters, scheduled };
+    const attention = deps.attention({ crawler, counters });
+    return { crawler, counters, scheduled, attention };
   }
 
   async function changed(

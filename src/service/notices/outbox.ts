@@ -1,8 +1,10 @@
 import type { Account } from '../../domain/account.ts';
+import type { Attention } from '../../domain/attention.ts';
 import { wallNow } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import {
   accountQueueFullNotice,
+  attentionNotice,
   crawlerPausedNotice,
   type Notice,
 } from '../../mail/notice-texts.ts';
@@ -29,6 +31,13 @@ export interface Notices {
   ): Promise<{ withdraw(): Promise<void> }>;
   /** Pushes of the account are refused because more than `limit` URLs are queued. */
   accountQueueFull(account: Account, limit: number): Promise<void>;
+  /** The crawler needs attention, in an episode that began at `episode`. */
+  needsAttention(
+    account: Account,
+    crawler: Crawler,
+    attention: Attention,
+    episode: Date,
+  ): Promise<void>;
   /**
    * Mails what is due; the `notice` task. What fails is due again, after growing waits. Returns how
    * many were sent.
@@ -61,6 +70,12 @@ export function createNotices(deps: NoticesDeps): Notices {
       const at = wallNow(clock);
       const notice = accountQueueFullNotice({ account: account.name, limit, at });
       await add(`full-${account.accountId}-${at.getTime()}`, account, notice);
+    },
+
+    async needsAttention(account, crawler, attention, episode) {
+      const noticeId = `attention-${crawler.crawlerId}-${attention.reason}-${episode.getTime()}`;
+      const facts = { account: account.name, crawler: crawler.name, ...attention };
+      await add(noticeId, account, attentionNotice(facts));
     },
 
     sendDue: (task) => sendDueNotices(deps, task),

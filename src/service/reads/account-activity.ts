@@ -90,6 +90,7 @@ function sumCounters(all: readonly CrawlerCounters[]): CrawlerCounters {
   return {
     ...(Object.fromEntries(numbers) as Record<(typeof counterNames)[number], number>),
     delivered: all.reduce((sum, each) => sum + each.delivered, 0),
+    failing: {},
     last: { ...latest('push'), ...latest('crawl'), ...latest('delivery'), ...latest('probe') },
   };
 }

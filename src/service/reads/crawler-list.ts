@@ -27,6 +27,7 @@ export interface CrawlerListing {
   /** Empty for all. */
   readonly nameContains: string;
   readonly status: 'running' | 'paused' | undefined;
+  readonly needsAttention: boolean;
   readonly order: CrawlerOrder;
   readonly descending: boolean;
   readonly limit: number;
@@ -55,10 +56,11 @@ export function createCrawlerList(deps: {
   return async (owner, listing) => {
     const passes = createCrawlerFilter(owner, listing.nameContains);
     const { crawlers } = await deps.overviews.read(owner.account.accountId);
-    const { status } = listing;
+    const { status, needsAttention } = listing;
     const found = crawlers.filter(
       (row) =>
         passes(row) &&
+        (!needsAttention || row.attention.length > 0) &&
         (status === undefined || status === (isPaused(row.crawler) ? 'paused' : 'running')),
     );
     const sorted = inOrder(found, listing);

@@ -4,7 +4,7 @@ import { deliveryModes } from '../../domain/delivery-mode.ts';
 import type { JobSummary, Listing, ResultSummary, Store } from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 
-/** What failed: a crawl, a try whose job waits for another one, a delivery. */
+/** What failed: a crawl, a try whose job waits for another one, a delivery, tried again or given up. */
 export type FailureKind = 'crawl' | 'retry' | 'delivery';
 
 /** One failure. */
@@ -24,6 +24,8 @@ export interface FailureGroup {
   /** Of the target or of the callback URL; 0 when it gave none. */
   readonly originalStatus: number;
   readonly count: number;
+  /** Those of them that are tried again. */
+  readonly pending: number;
   /** The latest, {@link MAX_EXAMPLES} at most. */
   readonly examples: readonly [Failure, ...Failure[]];
 }
@@ -48,7 +50,8 @@ const MAX_EXAMPLES = 5;
 /** Reasons are few; the statuses of sites and texts of errors may be many. */
 const MAX_GROUPS = 100;
 
-type Reasoned = Failure & Pick<FailureGroup, 'reason' | 'cbStatus' | 'originalStatus'>;
+type Reasoned = Failure &
+  Pick<FailureGroup, 'reason' | 'cbStatus' | 'originalStatus'> & { readonly isPending?: boolean };
 
 /** Makes the grouping. */
 export function createFailureGroups(deps: {
@@ -62,8 +65,13 @@ export function createFailureGroups(deps: {
     const part = { limit: MAX_EXAMINED };
     if (kind === 'retry') return grouped(await listings.jobs(crawlerId, 'retrying', part), ofRetry);
     if (kind === 'delivery') {
-      const filter = { state: 'failed' } as const;
-      return grouped(await listings.deliveries(crawlerId, filter, part), ofDelivery);
+      const [retried, failed] = await Promise.all([
+        listings.deliveries(crawlerId, { state: 'pending', retried: true }, part),
+        listings.deliveries(crawlerId, { state: 'failed' }, part),
+      ]);
+      const rows = [...retried.rows, ...failed.rows];
+      const cursor = rows.length > MAX_EXAMINED ? '' : (retried.cursor ?? failed.cursor);
+      return grouped({ rows: rows.slice(0, MAX_EXAMINED), cursor }, ofDelivery);
     }
     if (deliveryModes[delivery].delivers) {
       const filter = { outcome: 'failed' } as const;
@@ -88,7 +96,8 @@ function grouped<Row>(
       if (first === undefined) return [];
       const { reason, cbStatus, originalStatus } = first;
       const examples = [first, ...others.slice(0, MAX_EXAMPLES - 1)] as const;
-      return [{ reason, cbStatus, originalStatus, count: same.length, examples }];
+      const pending = same.filter(({ isPending }) => isPending).length;
+      return [{ reason, cbStatus, originalStatus, count: same.length, pending, examples }];
     })
     .sort((a, b) => b.count - a.count)
     .slice(0, MAX_GROUPS);
@@ -104,6 +113,7 @@ function ofRetry({ rid, url, dueAt, lastFailure = '', retry }: JobSummary): Reas
     cbStatus: 0,
     originalStatus: 0,
     detail: `tried ${retry} ${retry === 1 ? 'time' : 'times'}`,
+    isPending: true,
   };
 }
 
@@ -115,7 +125,7 @@ function ofCrawl(row: DeliverySummary | ResultSummary): Reasoned {
   return { rid, url: pushedUrl, at, reason, cbStatus, originalStatus, detail };
 }
 
-function ofDelivery({ rid, pushedUrl, createdAt, attempts }: DeliverySummary): Reasoned {
+function ofDelivery({ rid, pushedUrl, createdAt, attempts, state }: DeliverySummary): Reasoned {
   const last = attempts.at(-1);
   const error = last?.error ?? '';
   return {
@@ -127,5 +137,6 @@ function ofDelivery({ rid, pushedUrl, createdAt, attempts }: DeliverySummary): R
     cbStatus: 0,
     originalStatus: last?.status ?? 0,
     detail: error,
+    isPending: state === 'pending',
   };
 }

@@ -1,3 +1,4 @@
+import type { Attention } from '../../domain/attention.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { CrawlerCounters } from '../../domain/crawler.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
@@ -18,7 +19,11 @@ export interface ActivityRates {
 /** A crawler, its counters, and its rates if it was read before within a minute. */
 export interface RatedCrawler extends CrawlerOverview {
   readonly rates: ActivityRates | undefined;
+  readonly attention: readonly Attention[];
 }
+
+/** Says why a crawler needs attention. */
+export type ReadAttention = (read: CrawlerOverview) => readonly Attention[];
 
 /** All crawlers of an account at one moment, those of the service itself included. */
 export interface AccountOverview {
@@ -62,6 +67,7 @@ interface Baseline {
 export function createOverviews(deps: {
   readonly listings: Pick<ListingStore, 'crawlers'>;
   readonly clock: Clock;
+  readonly attention: ReadAttention;
 }): Overviews {
   const baselines = createLruMap<string, Baseline>({ maxEntries: MAX_ACCOUNTS });
 
@@ -79,7 +85,11 @@ export function createOverviews(deps: {
     } else baselines.set(accountId, from);
     return {
       observedAt: now,
-      crawlers: found.map((each) => ({ ...each, rates: ratesSince(from?.from, reading, each) })),
+      crawlers: found.map((each) => ({
+        ...each,
+        rates: ratesSince(from?.from, reading, each),
+        attention: deps.attention(each),
+      })),
     };
   }
 

@@ -166,8 +166,9 @@ function isAlike(one: RatedCrawler, other: RatedCrawler): boolean {
   return fingerprint(one) === fingerprint(other);
 }
 
-function fingerprint({ crawler, counters, rates }: RatedCrawler): string {
+function fingerprint({ crawler, counters, rates, attention }: RatedCrawler): string {
   const { pushed, completed, failed, delivered } = rates ?? {};
   // Every change of a crawler changes `updatedAt`.
-  return JSON.stringify([crawler.updatedAt, counters, pushed, completed, failed, delivered]);
+  const read = [crawler.updatedAt, counters, attention];
+  return JSON.stringify([...read, pushed, completed, failed, delivered]);
 }

@@ -1,4 +1,6 @@
 import type { Binary, Collection, Db } from 'mongodb';
+import type { HeldUp } from '../../domain/attention.ts';
+import type { AuditRecord } from '../../domain/audit.ts';
 import type { BodyCoding } from '../../domain/body-coding.ts';
 import type { WallClock } from '../../domain/clock.ts';
 import type { DeliveryAttempt } from '../../domain/delivery.ts';
@@ -271,7 +273,22 @@ export interface KnownHostsDocument {
   readonly processId: string;
   /** JSON. */
   readonly hosts: string;
+  readonly heldUp?: HeldUp;
   readonly at: Date;
+}
+
+/** A change that was made. `_id` is its `auditId`. */
+export interface AuditDocument extends Omit<AuditRecord, 'auditId'> {
+  readonly _id: string;
+}
+
+/** Trouble that lasts; see `NoticeStore.lasting`. */
+export interface EpisodeDocument {
+  /** Its key. */
+  readonly _id: string;
+  readonly since: Date;
+  readonly seenAt: Date;
+  readonly told: boolean;
 }
 
 /** The cookies of a session. `_id` is `<accountId>/<tokenType>/<name>`. */
@@ -309,6 +326,8 @@ export interface Collections {
   readonly processes: Collection<ProcessDocument>;
   readonly cookieSessions: Collection<CookieSessionDocument>;
   readonly hosts: Collection<KnownHostsDocument>;
+  readonly episodes: Collection<EpisodeDocument>;
+  readonly audit: Collection<AuditDocument>;
 }
 
 /** The collections of a database. */
@@ -335,5 +354,7 @@ export function toCollections(db: Db, time: WallClock = { aheadMs: 0 }): Collect
     processes: db.collection('processes'),
     cookieSessions: db.collection('cookie_sessions'),
     hosts: db.collection('hosts'),
+    episodes: db.collection('episodes'),
+    audit: db.collection('audit'),
   };
 }

@@ -1,4 +1,5 @@
 import type { Binary } from 'mongodb';
+import { mergeStreaks, type Streaks } from '../../domain/attention.ts';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
 import { addDays, type DayCounts } from '../../domain/stats.ts';
 import type { Collections } from './collections.ts';
@@ -52,6 +53,8 @@ export interface CountsDocument
   /** The last transaction that wrote it. */
   readonly tx?: string;
   readonly last?: CrawlerMoments;
+  /** The tries counted here since the last success that is. */
+  readonly failing?: Streaks;
   /** The days that are not in the history yet. */
   readonly days?: Readonly<Record<string, DayCounts>>;
   /** The earliest of `days`. */
@@ -64,12 +67,14 @@ export const COUNTS_FIELDS = {
   gen: 1,
   touches: 1,
   last: 1,
+  failing: 1,
   ...(Object.fromEntries(counters.map((name) => [name, 1])) as Record<Counter, 1>),
 } as const;
 
 /** The counters of a crawler. */
 export interface CountsSum extends Readonly<Record<Counter, number>> {
   readonly last: CrawlerMoments;
+  readonly failing: Streaks;
 }
 
 /** Adds up the parts of a crawler that was purged `purges` times. */
@@ -87,8 +92,14 @@ export function sumCounts(parts: readonly CountsDocument[], purges: number): Cou
     }
     last = latest(last, part.last);
   }
-  return { ...sum, last };
+  return { ...sum, last, failing: failingOf(parts, last) };
 }
+
+const failingOf = (parts: readonly CountsDocument[], last: CrawlerMoments): Streaks =>
+  mergeStreaks(
+    parts.map(({ failing }) => failing),
+    last,
+  );
 
 /** The later of each moment. */
 export function latest(one: CrawlerMoments = {}, other: CrawlerMoments = {}): CrawlerMoments {
@@ -109,8 +120,11 @@ export async function readParts(
   return Map.groupBy(found, ({ crawlerId }) => crawlerId);
 }
 
-/** What parts add to a part that they become part of. */
-export function addedParts(parts: readonly CountsDocument[]) {
+/** What parts add to a part that they become part of, which is `own`. */
+export function addedParts(
+  parts: readonly CountsDocument[],
+  own: Pick<CountsDocument, 'last' | 'failing'> | null,
+) {
   const $inc: Record<string, number> = {};
   for (const name of counters) {
     const sum = parts.reduce((all, part) => all + (part[name] ?? 0), 0);
@@ -128,10 +142,17 @@ export function addedParts(parts: readonly CountsDocument[]) {
   const $max = Object.fromEntries(
     Object.entries(last).map(([name, moment]) => [`last.${name}`, moment as Date]),
   );
+  const failing = mergeStreaks(
+    [...parts, own].map((each) => each?.failing),
+    latest(last, own?.last),
+  );
   return {
-    ...(Object.keys($inc).length > 0 ? { $inc } : {}),
-    ...(Object.keys($max).length > 0 ? { $max } : {}),
-    ...(firstDay === undefined ? {} : { $min: { firstDay } }),
+    failing,
+    added: {
+      ...(Object.keys($inc).length > 0 ? { $inc } : {}),
+      ...(Object.keys($max).length > 0 ? { $max } : {}),
+      ...(firstDay === undefined ? {} : { $min: { firstDay } }),
+    },
   };
 }
 

@@ -1,4 +1,5 @@
 import type { TokenType } from '../../domain/account.ts';
+import type { HeldUp } from '../../domain/attention.ts';
 import type { Crawler, CrawlerCounters, CrawlerMoments } from '../../domain/crawler.ts';
 import {
   fromStoredSettings,
@@ -130,6 +131,7 @@ export function toCounters(
     shares = {},
   }: Pick<CrawlerDocument, keyof typeof COUNTER_FIELDS>,
   parts: readonly CountsDocument[] = [],
+  heldUp?: HeldUp,
 ): CrawlerCounters {
   const sum = sumCounts(parts, purges);
   const helpers = Object.values(shares).map(({ processId, until, heldSlots }) => {
@@ -148,7 +150,9 @@ export function toCounters(
     deliveriesPending: sum.deliveriesPending,
     delivered: sum.delivered,
     last: latest(sum.last, last),
+    failing: sum.failing,
     ...(leaseOwner === null ? {} : { dispatchedBy: { processId: leaseOwner, until: leaseUntil } }),
     ...(helpers.length === 0 ? {} : { helpers }),
+    ...defined({ heldUp }),
   };
 }

@@ -11,6 +11,7 @@ import { countCrawlers, quotaShare, UNLIMITED } from './account-quota.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
 import { COUNTER_FIELDS, toCounters, toCrawler, toCrawlerDocument } from './crawler-document.ts';
+import { readHeldUp } from './hosts.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
 import type { Lanes } from './lanes.ts';
 import { setWake } from './lease.ts';
@@ -190,13 +191,19 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
       }),
 
     async counters(crawlerIds) {
-      const [found, parts] = await Promise.all([
+      const [found, parts, heldUp] = await Promise.all([
         collections.crawlers
           .find({ _id: { $in: [...crawlerIds] } }, { projection: COUNTER_FIELDS })
           .toArray(),
         readParts(collections, crawlerIds),
+        readHeldUp(collections, crawlerIds),
       ]);
-      return new Map(found.map((each) => [each._id, toCounters(each, parts.get(each._id))]));
+      return new Map(
+        found.map((each) => {
+          const { _id } = each;
+          return [_id, toCounters(each, parts.get(_id), heldUp.get(_id))];
+        }),
+      );
     },
 
     claimProbes: (now, intervalMs, limit) =>

@@ -1,8 +1,9 @@
 import type { UpdateFilter } from 'mongodb';
+import { MAX_STREAK_ERROR, SUCCESS, type TryKind } from '../../domain/attention.ts';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { type DayField, toDay } from '../../domain/stats.ts';
-import { type Tally, tallyEnd } from '../../domain/tally.ts';
+import { type FailedTry, type Tally, tallyEnd } from '../../domain/tally.ts';
 import type { AccountChange } from './account-increments.ts';
 import type { Counter, CountsDocument } from './counts-document.ts';
 
@@ -23,6 +24,8 @@ export interface Delta {
   addTally(tally: Tally): void;
   /** Sets the moment to the delta's. */
   happened(moment: keyof CrawlerMoments): void;
+  /** Adds to the tries in a row that failed. */
+  addFailed(failed: FailedTry): void;
   /** Moves a job from its state to another; undefined for one that was or is not there. */
   move(size: number, from: QueuedJob['state'] | undefined, to?: QueuedJob['state']): void;
   /** A running job that a purge has passed over goes back to the queue: it is purged, too. */
@@ -36,6 +39,7 @@ export function createDelta(now: Date): Delta {
   const day = toDay(now);
   const increments: Record<string, number> = {};
   const moments: Record<string, Date> = {};
+  const failures = new Map<TryKind, { count: number; error: string }>();
   let storedBytes = 0;
   const addTo = (path: string, by: number): void => {
     const sum = (increments[path] ?? 0) + by;
@@ -58,7 +62,12 @@ export function createDelta(now: Date): Delta {
       if (tally.counter !== undefined) delta.add(tally.counter, 1);
       for (const field of tally.day) delta.addDay(field, 1);
       if (tally.cbStatus !== undefined) addTo(`days.${day}.byCbStatus.${tally.cbStatus}`, 1);
-      if (tally.moment !== undefined) delta.happened(tally.moment);
+      for (const moment of tally.moments ?? []) delta.happened(moment);
+      if (tally.failed !== undefined) delta.addFailed(tally.failed);
+    },
+    addFailed({ kind, error }) {
+      const count = (failures.get(kind)?.count ?? 0) + 1;
+      failures.set(kind, { count, error: error.slice(0, MAX_STREAK_ERROR) });
     },
     happened(moment) {
       moments[`last.${moment}`] = now;
@@ -78,12 +87,26 @@ export function createDelta(now: Date): Delta {
       delta.addTally(tallyEnd({ end: 'purged' }));
     },
     toUpdate() {
-      const paths = Object.keys(increments);
-      return {
-        ...(paths.length > 0 ? { $inc: increments } : {}),
-        ...(Object.keys(moments).length > 0 ? { $max: moments } : {}),
-        ...(paths.some((path) => path.startsWith('days.')) ? { $min: { firstDay: day } } : {}),
-      };
+      const $inc = { ...increments };
+      const $max = { ...moments };
+      const $min: Record<string, unknown> = {};
+      const $set: Record<string, string> = {};
+      const $unset: Record<string, ''> = {};
+      for (const kind of Object.keys(SUCCESS) as TryKind[]) {
+        const path = `failing.${kind}`;
+        const failed = failures.get(kind);
+        // A success ends a streak, whatever else failed in the same turn.
+        if (`last.${SUCCESS[kind]}` in moments) $unset[path] = '';
+        else if (failed !== undefined) {
+          $inc[`${path}.count`] = failed.count;
+          $min[`${path}.since`] = now;
+          $max[`${path}.at`] = now;
+          $set[`${path}.error`] = failed.error;
+        }
+      }
+      if (Object.keys(increments).some((path) => path.startsWith('days.'))) $min.firstDay = day;
+      const operators = Object.entries({ $inc, $max, $min, $set, $unset });
+      return Object.fromEntries(operators.filter(([, changes]) => Object.keys(changes).length > 0));
     },
   };
   return delta;

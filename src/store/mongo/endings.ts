@@ -97,7 +97,8 @@ export function jobWrites(
       if (outcome.kind === 'stored') results.push(toResult(outcome, writing, batchId));
       else deliveries.push(toDelivery(outcome, writing, batchId));
       const { cbStatus } = record;
-      const tally = tallyEnd({ end: resultEnd(cbStatus), cbStatus, billed, timedOut });
+      const { failure } = record.details;
+      const tally = tallyEnd({ end: resultEnd(cbStatus), cbStatus, billed, timedOut, failure });
       counts.push((delta) => {
         delta.move(size, state);
         delta.addStored(chargedRecordBytes(record));
@@ -106,8 +107,10 @@ export function jobWrites(
       });
     } else {
       const again = outcome.kind === 'retry';
+      const error = (again && outcome.failure) || '';
       counts.push((delta) => {
         if (again) delta.addDay('retries', 1);
+        if (again) delta.addFailed({ kind: 'crawl', error });
         if (isPurged) delta.purge({ state, size });
         else delta.move(size, state, again || job.retry > 0 ? 'retrying' : 'waiting');
       });

@@ -87,13 +87,17 @@ export async function gatherParts(
     await lanes.raise(crawlerId, gen, now);
     await lanes.transact(crawlerId, async (session) => {
       const found: CountsDocument[] = await counts.find({ ...ids, gen }, { session }).toArray();
-      const own = await counts.findOne({ _id: crawlerId }, { projection: { gen: 1 }, session });
+      const own = await counts.findOne(
+        { _id: crawlerId },
+        { projection: { gen: 1, last: 1, failing: 1 }, session },
+      );
       // A purge has come between; the next call does it.
       if (found.length === 0 || (own !== null && own.gen !== gen)) return;
       await counts.deleteMany({ _id: { $in: found.map(({ _id }) => _id) } }, { session });
+      const { added, failing } = addedParts(found, own);
       await counts.updateOne(
         { _id: crawlerId },
-        { ...addedParts(found), $set: { accountId }, $setOnInsert: { crawlerId, gen } },
+        { ...added, $set: { accountId, failing }, $setOnInsert: { crawlerId, gen } },
         { upsert: true, session },
       );
     });

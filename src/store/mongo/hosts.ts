@@ -1,4 +1,6 @@
+import type { HeldUp } from '../../domain/attention.ts';
 import { toWall } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
 import type { HostState } from '../../domain/host-state.ts';
 import type { HostStore, QueuedHost } from '../host-store.ts';
 import type { Collections } from './collections.ts';
@@ -25,10 +27,19 @@ export function createHosts(collections: Collections, lanes: Lanes): HostStore {
   return {
     async save(reports, now) {
       const at = toWall(time, now);
-      const writes = reports.map(({ crawlerId, processId, hosts }) => ({
+      const writes = reports.map(({ crawlerId, processId, hosts, heldUp }) => ({
         updateOne: {
           filter: { _id: `${crawlerId}/${processId}` },
-          update: { $set: { crawlerId, processId, hosts: JSON.stringify(hosts), at } },
+          update: {
+            $set: {
+              crawlerId,
+              processId,
+              hosts: JSON.stringify(hosts),
+              at,
+              ...defined({ heldUp }),
+            },
+            ...(heldUp === undefined ? { $unset: { heldUp: 1 as const } } : {}),
+          },
           upsert: true,
         },
       }));
@@ -83,6 +94,19 @@ export function createHosts(collections: Collections, lanes: Lanes): HostStore {
         return purged ?? 0;
       }),
   };
+}
+
+/** What the latest reports say that holds up these crawlers, or any. */
+export async function readHeldUp(
+  { hosts }: Pick<Collections, 'hosts'>,
+  crawlerIds?: readonly string[],
+): Promise<ReadonlyMap<string, HeldUp>> {
+  const which = crawlerIds === undefined ? {} : { crawlerId: { $in: [...crawlerIds] } };
+  const found = await hosts
+    .find({ ...which, heldUp: { $exists: true } }, { projection: { crawlerId: 1, heldUp: 1 } })
+    .sort({ crawlerId: 1, at: 1 })
+    .toArray();
+  return new Map(found.flatMap(({ crawlerId, heldUp }) => (heldUp ? [[crawlerId, heldUp]] : [])));
 }
 
 function toQueuedHost({ _id: host, queued, nextDueAt }: Group): QueuedHost {

@@ -162,7 +162,7 @@ export function createLanes(
         async () => {
           delta = createDelta(toWall(time, now));
           const done = await body(session, delta);
-          const { $max, ...update } = delta.toUpdate();
+          const { $max, $set, ...update } = delta.toUpdate();
           const { matchedCount } = await counts.updateOne(
             {
               _id,
@@ -170,7 +170,7 @@ export function createLanes(
               ...(epoch === undefined ? {} : { epoch }),
               ...(touches === undefined ? {} : { touches: touches === 0 ? null : touches }),
             } as never,
-            { ...update, $set: { tx, accountId }, $max: { ...$max, at: now } },
+            { ...update, $set: { ...$set, tx, accountId }, $max: { ...$max, at: now } },
             { session },
           );
           if (matchedCount === 0) throw new Fenced();

@@ -1,5 +1,6 @@
 import type { Filter, FindCursor } from 'mongodb';
 import type { TokenType } from '../../domain/account.ts';
+import { LEAST_STREAK } from '../../domain/attention.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import {
   characters,
@@ -9,6 +10,7 @@ import {
   takePart,
 } from '../listing-cursor.ts';
 import {
+  type CrawlerOverview,
   type DeliveryFilter,
   type FoundRid,
   type JobSummary,
@@ -19,11 +21,18 @@ import {
   type ListingStore,
   type ResultSummary,
 } from '../listing-store.ts';
-import type { Collections, DeliveryDocument, JobDocument, ResultDocument } from './collections.ts';
+import type {
+  Collections,
+  CrawlerDocument,
+  DeliveryDocument,
+  JobDocument,
+  ResultDocument,
+} from './collections.ts';
 import { readParts } from './counts-document.ts';
 import { toCounters, toCrawler } from './crawler-document.ts';
 import { isPending, toDeliverySummary } from './delivery-summary.ts';
 import { createFailedCrawls } from './failed-crawls.ts';
+import { readHeldUp } from './hosts.ts';
 import { readPurges } from './queue-reads.ts';
 import { scopeAccountId, scopeKey, toCrawlFields } from './records.ts';
 
@@ -54,12 +63,17 @@ const NO_PAGE = { body: 0, callbackHeaders: 0, request: 0 } as const;
 /** Listings for people. */
 export function createListings(collections: Collections): ListingStore {
   /** Pending deliveries by their next attempt. */
-  async function pendingDeliveries(crawlerId: string, part: ListingPart): Promise<DeliveryRow[]> {
+  async function pendingDeliveries(
+    crawlerId: string,
+    part: ListingPart,
+    retried: true | undefined,
+  ): Promise<DeliveryRow[]> {
     const start = partStart(part);
+    const only = retried ? { attempt: { $gt: 0 } } : {};
     const read = (state: 'due' | 'sending') =>
       collections.deliveries
         .find<DeliveryRow>(
-          { crawlerId, state, ...behind('due', start, 1) },
+          { crawlerId, state, ...only, ...behind('due', start, 1) },
           { projection: NO_PAGE },
         )
         .sort({ due: 1, _id: 1 })
@@ -67,7 +81,8 @@ export function createListings(collections: Collections): ListingStore {
         .toArray();
     // Read in this order, so that a job that is claimed between the reads is missing rather than
     // listed twice.
-    const found = [...(await read('sending')), ...(await read('due'))];
+    const sending = retried ? [] : await read('sending');
+    const found = [...sending, ...(await read('due'))];
     const order = (a: DeliveryRow, b: DeliveryRow): number =>
       a.due.getTime() - b.due.getTime() || (a._id < b._id ? -1 : 1);
     const seen = new Set<string>();
@@ -98,6 +113,21 @@ export function createListings(collections: Collections): ListingStore {
     return readLight(cursor);
   }
 
+  async function overviews(found: readonly CrawlerDocument[]): Promise<CrawlerOverview[]> {
+    const ids = found.map(({ _id }) => _id);
+    const [parts, heldUp] = await Promise.all([
+      readParts(collections, ids),
+      readHeldUp(collections, ids),
+    ]);
+    return found.map((each) => {
+      const { _id } = each;
+      return {
+        crawler: toCrawler(each),
+        counters: toCounters(each, parts.get(_id), heldUp.get(_id)),
+      };
+    });
+  }
+
   return {
     async crawlers(accountIds, limit) {
       const found = await collections.crawlers
@@ -105,13 +135,20 @@ export function createListings(collections: Collections): ListingStore {
         .sort({ accountId: 1, name: 1 })
         .limit(limit * accountIds.length)
         .toArray();
-      const parts = await readParts(
-        collections,
-        found.map(({ _id }) => _id),
-      );
-      return found.map((each) => {
-        return { crawler: toCrawler(each), counters: toCounters(each, parts.get(each._id)) };
-      });
+      return overviews(found);
+    },
+
+    async troubled(queueLimit, limit) {
+      const [paused, counted, heldUp] = await Promise.all([
+        collections.crawlers.find({ pausedByMonitor: true }, { projection: { _id: 1 } }).toArray(),
+        troubledCounts(collections, queueLimit),
+        readHeldUp(collections),
+      ]);
+      const ids = new Set([...[...paused, ...counted].map(({ _id }) => _id), ...heldUp.keys()]);
+      const found = await collections.crawlers
+        .find({ _id: { $in: [...ids].toSorted().slice(0, limit) } })
+        .toArray();
+      return overviews(found);
     },
 
     async jobs(crawlerId, state, part) {
@@ -149,7 +186,7 @@ export function createListings(collections: Collections): ListingStore {
           (row.cbStatus === CB_STATUS.success ? 'completed' : 'failed') === outcome);
       const toSummary = (row: DeliveryRow) => toDeliverySummary(row, LISTED_ATTEMPTS);
       if (state === 'pending' && range === undefined) {
-        const found = await pendingDeliveries(crawlerId, part);
+        const found = await pendingDeliveries(crawlerId, part, filter.retried);
         const scan = part.limit + 1;
         const place = ({ _id, due }: DeliveryRow) => ({ at: due, rid: _id });
         return mapListing(takePart(found, { limit: part.limit, scan }, isWanted, place), toSummary);
@@ -209,6 +246,40 @@ export function createListings(collections: Collections): ListingStore {
     const crawler = await readPurges(collections, job.crawlerId);
     return crawler !== null && (job.state === 'running' || job.gen >= crawler.purges);
   }
+}
+
+/** Crawlers whose parts have many failed tries or queued jobs. Those of an earlier purge count, too. */
+function troubledCounts(
+  { counts }: Collections,
+  queueLimit: number,
+): Promise<{ readonly _id: string }[]> {
+  const sums = {
+    queued: '$queued',
+    crawl: '$failing.crawl.count',
+    delivery: '$failing.delivery.count',
+  };
+  const queued = { $add: [{ $ifNull: ['$waiting', 0] }, { $ifNull: ['$retrying', 0] }] };
+  return counts
+    .aggregate<{ readonly _id: string }>([
+      { $set: { queued } },
+      {
+        $group: {
+          _id: '$crawlerId',
+          ...Object.fromEntries(Object.entries(sums).map(([name, path]) => [name, { $sum: path }])),
+        },
+      },
+      {
+        $match: {
+          $or: [
+            { queued: { $gte: queueLimit } },
+            { crawl: { $gte: LEAST_STREAK.crawl } },
+            { delivery: { $gte: LEAST_STREAK.delivery } },
+          ],
+        },
+      },
+      { $project: { _id: 1 } },
+    ])
+    .toArray();
 }
 
 /** Reads rows as long as they have few enough characters; the row that passes the limit is the last. */

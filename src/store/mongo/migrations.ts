@@ -1,4 +1,5 @@
 import { type Collection, type Db, type Document, MongoNetworkTimeoutError } from 'mongodb';
+import { AUDIT_KEPT_MS } from '../../domain/audit.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { databaseTooNew } from '../../domain/errors.ts';
 import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
@@ -224,6 +225,11 @@ async function createIndexes(collections: Collections): Promise<void> {
         partialFilterExpression: { state: 'due' },
       },
       {
+        key: { crawlerId: 1, due: 1, _id: 1 },
+        name: 'retried',
+        partialFilterExpression: { state: 'due', attempt: { $gt: 0 } },
+      },
+      {
         key: { crawlerId: 1, state: 1, epoch: 1, _id: 1 },
         name: 'sending_rid',
         partialFilterExpression: { state: 'sending' },
@@ -303,9 +309,21 @@ async function createIndexes(collections: Collections): Promise<void> {
     ]),
     collections.hosts.createIndexes([
       { key: { crawlerId: 1, at: -1 }, name: 'crawler' },
+      {
+        key: { crawlerId: 1, at: 1, heldUp: 1 },
+        name: 'held_up',
+        partialFilterExpression: { heldUp: { $exists: true } },
+      },
       { key: { at: 1 }, name: 'expiry', expireAfterSeconds: DAY_MS / 1_000 },
     ]),
     collections.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),
+    collections.audit.createIndexes([
+      { key: { accountId: 1, at: -1, _id: -1 }, name: 'newest' },
+      { key: { at: 1 }, name: 'expiry', expireAfterSeconds: AUDIT_KEPT_MS / 1_000 },
+    ]),
+    collections.episodes.createIndexes([
+      { key: { seenAt: 1 }, name: 'expiry', expireAfterSeconds: DAY_MS / 1_000 },
+    ]),
     collections.screenshots.createIndexes([
       { key: { expiresAt: 1 }, name: 'expires' },
       { key: { accountId: 1, size: 1 }, name: 'account_size' },

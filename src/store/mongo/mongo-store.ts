@@ -8,6 +8,7 @@ import { decorateStore } from '../decorate-store.ts';
 import type { Store } from '../store.ts';
 import { createAccounts } from './accounts.ts';
 import { createTimeServer } from './agreed-time.ts';
+import { createAudit } from './audit.ts';
 import { createBatches } from './batches.ts';
 import { clientOptions, withoutOurs } from './client-options.ts';
 import { toCollections } from './collections.ts';
@@ -102,6 +103,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       listings: createListings(collections),
       processes: createProcesses(db, collections),
       cookieSessions: createCookieSessions(collections),
+      audit: createAudit(collections),
       ping: async () => void (await db.command({ ping: 1 })),
       maintain: createMaintenance(collections, lanes),
       async close() {

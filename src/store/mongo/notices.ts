@@ -1,3 +1,4 @@
+import { EPISODE_GAP_MS } from '../rules.ts';
 import type { NoticeStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import type { Lanes } from './lanes.ts';
@@ -39,6 +40,32 @@ export function createNotices(
 
     async postpone(noticeIds, dueAt) {
       await collections.notices.updateMany({ _id: { $in: [...noticeIds] } }, { $set: { dueAt } });
+    },
+
+    async lasting(keys, now) {
+      if (keys.length === 0) return [];
+      const found = await collections.episodes.find({ _id: { $in: [...keys] } }).toArray();
+      const known = new Map(found.map((each) => [each._id, each]));
+      const episodes = keys.map((key) => {
+        const before = known.get(key);
+        const gapMs = EPISODE_GAP_MS[before?.told === true ? 'told' : 'untold'];
+        const goesOn = before !== undefined && now.getTime() - before.seenAt.getTime() <= gapMs;
+        return { key, since: goesOn ? before.since : now, told: goesOn && before.told };
+      });
+      await collections.episodes.bulkWrite(
+        episodes.map(({ key, since, told }) => ({
+          updateOne: {
+            filter: { _id: key },
+            update: { $set: { since, told, seenAt: now } },
+            upsert: true,
+          },
+        })),
+      );
+      return episodes;
+    },
+
+    async told(keys) {
+      await collections.episodes.updateMany({ _id: { $in: [...keys] } }, { $set: { told: true } });
     },
   };
 }

@@ -1,11 +1,12 @@
+import { MAX_STREAK_ERROR, SUCCESS, type TryKind } from '../../domain/attention.ts';
 import { addEnd, type BatchEnds } from '../../domain/batch.ts';
 import { toWall } from '../../domain/clock.ts';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { addDays, type DayCounts, type DayField, toDay } from '../../domain/stats.ts';
-import type { Tally } from '../../domain/tally.ts';
+import type { FailedTry, Tally } from '../../domain/tally.ts';
 import { addBatchEnds } from './batch-counts.ts';
-import { insertRow, type Sql } from './sql.ts';
+import { insertRow, type Sql, type SqlValue } from './sql.ts';
 
 type Column =
   | 'waiting'
@@ -30,6 +31,9 @@ type DayChanges = Partial<Record<DayField, number>> & {
   readonly byCbStatus: Record<string, number>;
 };
 
+/** Tries that failed, and why the latest did. */
+type FailedTries = Partial<Record<TryKind, { readonly count: number; readonly error: string }>>;
+
 /** Changes of counters and history, collected over a batch and written once for each crawler. */
 export interface Counts {
   add(crawlerId: string, column: Column, by: number): void;
@@ -40,6 +44,8 @@ export interface Counts {
   addDay(crawlerId: string, field: DayField, by: number): void;
   /** Adds what one event counts as. */
   addTally(crawlerId: string, tally: Tally): void;
+  /** Adds to the tries in a row that failed. */
+  addFailed(crawlerId: string, failed: FailedTry): void;
   /** Adds the end of a crawl to its batch. */
   addBatchEnd(batchId: string, record: Pick<CrawlRecord, 'cbStatus' | 'details'>): void;
   /** Sets the moment to the one that is written. */
@@ -54,6 +60,7 @@ export function createCounts(): Counts {
   const moments = new Map<string, Set<Moment>>();
   const days = new Map<string, DayChanges>();
   const batches = new Map<string, BatchEnds>();
+  const failures = new Map<string, FailedTries>();
 
   function add(crawlerId: string, column: Column, by: number): void {
     let changes = columns.get(crawlerId);
@@ -78,6 +85,12 @@ export function createCounts(): Counts {
     else known.add(moment);
   }
 
+  function addFailed(crawlerId: string, { kind, error }: FailedTry): void {
+    const tries = failures.get(crawlerId) ?? {};
+    failures.set(crawlerId, tries);
+    tries[kind] = { count: (tries[kind]?.count ?? 0) + 1, error };
+  }
+
   function addAccount(accountId: string, column: AccountColumn, by: number): void {
     let changes = accounts.get(accountId);
     if (changes === undefined) accounts.set(accountId, (changes = new Map()));
@@ -89,15 +102,17 @@ export function createCounts(): Counts {
     addQueued: (accountId, by) => addAccount(accountId, 'queued', by),
     addBytes: addAccount,
     addDay,
-    addTally(crawlerId, { counter, day, cbStatus, moment }) {
+    addTally(crawlerId, { counter, day, cbStatus, moments = [], failed }) {
       if (counter !== undefined) add(crawlerId, counter, 1);
       for (const field of day) addDay(crawlerId, field, 1);
       if (cbStatus !== undefined) {
         const { byCbStatus } = dayChanges(crawlerId);
         byCbStatus[cbStatus] = (byCbStatus[cbStatus] ?? 0) + 1;
       }
-      if (moment !== undefined) happened(crawlerId, moment);
+      for (const moment of moments) happened(crawlerId, moment);
+      if (failed !== undefined) addFailed(crawlerId, failed);
     },
+    addFailed,
     addBatchEnd(batchId, record) {
       const ends = batches.get(batchId) ?? { completed: 0, failures: {} };
       batches.set(batchId, ends);
@@ -106,14 +121,20 @@ export function createCounts(): Counts {
     happened,
     write(sql, now) {
       const kept = toWall(sql, now);
-      for (const crawlerId of new Set([...columns.keys(), ...moments.keys()])) {
+      for (const crawlerId of new Set([...columns.keys(), ...moments.keys(), ...failures.keys()])) {
         const changes = columns.get(crawlerId) ?? new Map<Column, number>();
-        const happened = [...(moments.get(crawlerId) ?? [])];
+        const happened = moments.get(crawlerId) ?? new Set<Moment>();
+        const streaks = streakChanges(failures.get(crawlerId) ?? {}, happened, kept);
         const sets = [
           ...[...changes.keys()].map((column) => `${column} = ${column} + ?`),
-          ...happened.map((moment) => `last_${moment}_at = ?`),
+          ...[...happened].map((moment) => `last_${moment}_at = ?`),
+          ...streaks.sets,
         ].join(', ');
-        const values = [...changes.values(), ...happened.map(() => kept.getTime())];
+        const values = [
+          ...changes.values(),
+          ...[...happened].map(() => kept.getTime()),
+          ...streaks.values,
+        ];
         sql.run(`UPDATE dispatch SET ${sets} WHERE crawler_id = ?`, ...values, crawlerId);
       }
       for (const [accountId, all] of accounts) {
@@ -128,6 +149,27 @@ export function createCounts(): Counts {
       for (const [batchId, ends] of batches) addBatchEnds(sql, batchId, ends, kept);
     },
   };
+}
+
+/** A success ends a streak, whatever else failed in the same batch. */
+function streakChanges(failed: FailedTries, happened: ReadonlySet<Moment>, at: Date) {
+  const sets: string[] = [];
+  const values: SqlValue[] = [];
+  for (const kind of Object.keys(SUCCESS) as TryKind[]) {
+    const tries = failed[kind];
+    if (happened.has(SUCCESS[kind])) sets.push(`${kind}_failures = 0`);
+    else if (tries !== undefined) {
+      sets.push(
+        `${kind}_failing_since = iif(${kind}_failures = 0, ?, ${kind}_failing_since)`,
+        `${kind}_failures = ${kind}_failures + ?`,
+        `${kind}_failed_at = ?`,
+        `${kind}_error = ?`,
+      );
+      const error = tries.error.slice(0, MAX_STREAK_ERROR);
+      values.push(at.getTime(), tries.count, at.getTime(), error);
+    }
+  }
+  return { sets, values };
 }
 
 function writeDay(sql: Sql, crawlerId: string, day: string, more: DayCounts): void {

@@ -1,4 +1,5 @@
 import type { TokenType } from '../../domain/account.ts';
+import type { HeldUp, Streaks, TryKind } from '../../domain/attention.ts';
 import type { Crawler, CrawlerCounters, WebhookSecret } from '../../domain/crawler.ts';
 import {
   fromStoredSettings,
@@ -56,7 +57,7 @@ function pausedHostsOf(row: SqlRow): Pick<Crawler, 'pausedHosts'> {
   return pausedHosts.length === 0 ? {} : { pausedHosts };
 }
 
-/** The counters of a row of `dispatch` with the `last_probe_at` of its crawler. */
+/** The counters of a row of `dispatch`, with the `last_probe_at` and `held_up` of its crawler. */
 export function toCounters(row: SqlRow): CrawlerCounters {
   return {
     waiting: Number(row.waiting),
@@ -76,7 +77,27 @@ export function toCounters(row: SqlRow): CrawlerCounters {
       ...(row.last_push_at === null ? {} : { push: toDate(row.last_push_at) }),
       ...(row.last_crawl_at === null ? {} : { crawl: toDate(row.last_crawl_at) }),
       ...(row.last_delivery_at === null ? {} : { delivery: toDate(row.last_delivery_at) }),
+      ...(row.last_success_at === null ? {} : { success: toDate(row.last_success_at) }),
       ...(row.last_probe_at === null ? {} : { probe: toDate(row.last_probe_at) }),
     },
+    failing: toStreaks(row),
+    ...(row.held_up === null ? {} : { heldUp: JSON.parse(String(row.held_up)) as HeldUp }),
   };
+}
+
+/** The streaks of failed tries of a row of `dispatch`. */
+export function toStreaks(row: SqlRow): Streaks {
+  const kinds: readonly TryKind[] = ['crawl', 'delivery'];
+  const known = kinds.filter((kind) => Number(row[`${kind}_failures`]) > 0);
+  return Object.fromEntries(
+    known.map((kind) => [
+      kind,
+      {
+        count: Number(row[`${kind}_failures`]),
+        since: toDate(row[`${kind}_failing_since`]),
+        at: toDate(row[`${kind}_failed_at`]),
+        error: String(row[`${kind}_error`]),
+      },
+    ]),
+  );
 }

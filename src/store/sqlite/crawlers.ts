@@ -252,7 +252,8 @@ function counters(sql: Sql, crawlerIds: readonly string[]): Map<string, CrawlerC
   const found = new Map<string, CrawlerCounters>();
   for (const crawlerId of crawlerIds) {
     const row = sql.get(
-      'SELECT d.*, c.last_probe_at FROM dispatch d JOIN crawlers c USING (crawler_id) WHERE crawler_id = ?',
+      `SELECT d.*, c.last_probe_at, h.held_up FROM dispatch d JOIN crawlers c USING (crawler_id)
+        LEFT JOIN known_hosts h USING (crawler_id) WHERE crawler_id = ?`,
       crawlerId,
     );
     if (row === undefined) continue;

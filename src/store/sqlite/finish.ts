@@ -111,7 +111,9 @@ function endJob(
   counts.addBytes(accountId, 'stored_bytes', chargedBytes(placedBytes(outcome.record)));
   const { cbStatus } = outcome.record;
   const { billed, timedOut } = outcome;
-  counts.addTally(crawlerId, tallyEnd({ end: resultEnd(cbStatus), cbStatus, billed, timedOut }));
+  const { failure } = outcome.record.details;
+  const end = resultEnd(cbStatus);
+  counts.addTally(crawlerId, tallyEnd({ end, cbStatus, billed, timedOut, failure }));
   if (outcome.kind === 'stored') {
     insertResult(sql, {
       scope: { accountId, tokenType: outcome.tokenType, crawlerId, ...defined({ batchId }) },
@@ -148,7 +150,10 @@ function goBack(
 ): void {
   const { rid, crawlerId, attempt, startedAt } = outcome;
   const more = outcome.kind === 'retry' ? 1 : 0;
-  if (more > 0) counts.addDay(crawlerId, 'retries', 1);
+  if (outcome.kind === 'retry') {
+    counts.addDay(crawlerId, 'retries', 1);
+    counts.addFailed(crawlerId, { kind: 'crawl', error: outcome.failure ?? '' });
+  }
   leaveState(counts, crawlerId, job);
   if (job.gen < purges) {
     sql.run(REMOVE, rid);

@@ -11,14 +11,20 @@ const PART_JOBS = 10_000;
 const IS_QUEUED = "crawler_id = ? AND gen = ? AND state <> 'running'";
 
 function save(sql: Sql, reports: readonly HostReport[], _now: Date): void {
-  for (const { crawlerId, processId, hosts } of reports) {
+  for (const { crawlerId, processId, hosts, heldUp } of reports) {
     // A crawler that was removed is not there any more.
     if (purgeCount(sql, crawlerId) === undefined) continue;
     insertRow(
       sql,
       'known_hosts',
-      { crawler_id: crawlerId, process_id: processId, hosts: JSON.stringify(hosts) },
-      '(crawler_id) DO UPDATE SET process_id = excluded.process_id, hosts = excluded.hosts',
+      {
+        crawler_id: crawlerId,
+        process_id: processId,
+        hosts: JSON.stringify(hosts),
+        held_up: heldUp === undefined ? null : JSON.stringify(heldUp),
+      },
+      `(crawler_id) DO UPDATE SET process_id = excluded.process_id, hosts = excluded.hosts,
+        held_up = excluded.held_up`,
     );
   }
 }

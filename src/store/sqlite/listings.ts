@@ -1,4 +1,5 @@
 import type { TokenType } from '../../domain/account.ts';
+import { LEAST_STREAK } from '../../domain/attention.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
 import { invalidPageToken } from '../../domain/errors.ts';
 import type { QueuedJob } from '../../domain/job.ts';
@@ -37,14 +38,27 @@ import {
 function crawlers(sql: Sql, accountIds: readonly string[], limit: number): CrawlerOverview[] {
   return accountIds.flatMap((accountId) =>
     sql
-      .all(
-        `SELECT c.*, d.* FROM crawlers c JOIN dispatch d USING (crawler_id)
-          WHERE c.account_id = ? ORDER BY c.name LIMIT ?`,
-        accountId,
-        limit,
-      )
-      .map((row) => ({ crawler: toCrawler(row), counters: toCounters(row) })),
+      .all(`${OVERVIEW} WHERE c.account_id = ? ORDER BY c.name LIMIT ?`, accountId, limit)
+      .map(toOverview),
   );
+}
+
+const OVERVIEW = `SELECT c.*, d.*, h.held_up FROM crawlers c JOIN dispatch d USING (crawler_id)
+  LEFT JOIN known_hosts h USING (crawler_id)`;
+
+const toOverview = (row: SqlRow) => ({ crawler: toCrawler(row), counters: toCounters(row) });
+
+function troubled(sql: Sql, queueLimit: number, limit: number): CrawlerOverview[] {
+  return sql
+    .all(
+      `${OVERVIEW} WHERE c.paused_by_monitor = 1 OR d.crawl_failures >= ? OR d.delivery_failures >= ?
+        OR d.waiting + d.retrying >= ? OR h.held_up IS NOT NULL ORDER BY crawler_id LIMIT ?`,
+      LEAST_STREAK.crawl,
+      LEAST_STREAK.delivery,
+      queueLimit,
+      limit,
+    )
+    .map(toOverview);
 }
 
 const JOB_COLUMNS =
@@ -119,7 +133,7 @@ function deliveries(
       (Number(row.cb_status) === CB_STATUS.success ? 'completed' : 'failed') === outcome);
   const found =
     state === 'pending' && range === undefined
-      ? takePart(pendingDeliveries(sql, crawlerId, part), part, isWanted, jobPlace)
+      ? takePart(pendingDeliveries(sql, crawlerId, part, filter.retried), part, isWanted, jobPlace)
       : takePart(deliveriesByAge(sql, crawlerId, filter, part), part, isWanted, createdPlace);
   return mapListing(found, (row) => toDeliverySummary(row, LISTED_ATTEMPTS));
 }
@@ -129,11 +143,13 @@ function* pendingDeliveries(
   sql: Sql,
   crawlerId: string,
   part: ListingPart,
+  retried: true | undefined,
 ): Generator<SqlRow, void, undefined> {
   const start = partStart(part);
+  const only = retried ? 'AND attempt > 0' : '';
   const select = (state: 'due' | 'sending') =>
     sql.each(
-      `SELECT ${SUMMARY_COLUMNS} FROM deliveries WHERE crawler_id = ? AND state = '${state}'
+      `SELECT ${SUMMARY_COLUMNS} FROM deliveries WHERE crawler_id = ? AND state = '${state}' ${only}
         AND (due_at, rid) > (?, ?) ORDER BY due_at, rid LIMIT ${LISTING_SCAN}`,
       crawlerId,
       start?.at.getTime() ?? 0,
@@ -141,7 +157,7 @@ function* pendingDeliveries(
     );
   const order = (a: SqlRow, b: SqlRow): number =>
     Number(a.due_at) - Number(b.due_at) || (String(a.rid) < String(b.rid) ? -1 : 1);
-  const sending = [...select('sending')];
+  const sending = retried ? [] : [...select('sending')];
   let left = LISTING_SCAN;
   for (const due of select('due')) {
     while (sending[0] !== undefined && order(sending[0], due) < 0 && left-- > 0) {
@@ -251,6 +267,7 @@ function locatedResult(row: SqlRow): NonNullable<FoundRid['result']> {
 /** Listings for people. */
 export const listings = {
   crawlers,
+  troubled,
   jobs,
   deliveries,
   results,

@@ -1,5 +1,6 @@
 import { chargedBytes } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
+import { expireAudit } from './audit.ts';
 import { expireBatches } from './batches.ts';
 import { sweepSessions } from './cookie-sessions.ts';
 import { removePage } from './pages.ts';
@@ -118,6 +119,7 @@ export function maintain(sql: Sql, now: Date): Step {
     sweepRequests(sql, now),
     expireKeys(sql, now, BATCH),
     expireBatches(sql, now, BATCH),
+    expireAudit(sql, now, BATCH),
     sweepScreenshots(sql, now, BATCH),
     sweepSessions(sql, now, BATCH),
   ];

@@ -283,6 +283,33 @@ export const migrations: readonly string[] = [
   `,
   // Which requests of the same URL a stored page may serve.
   'ALTER TABLE results ADD COLUMN page_key TEXT;',
+  // Tries in a row that failed, and which trouble was told by mail.
+  `
+  ALTER TABLE dispatch ADD COLUMN last_success_at INTEGER;
+  ALTER TABLE dispatch ADD COLUMN crawl_failures INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE dispatch ADD COLUMN crawl_failing_since INTEGER;
+  ALTER TABLE dispatch ADD COLUMN crawl_failed_at INTEGER;
+  ALTER TABLE dispatch ADD COLUMN crawl_error TEXT;
+  ALTER TABLE dispatch ADD COLUMN delivery_failures INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE dispatch ADD COLUMN delivery_failing_since INTEGER;
+  ALTER TABLE dispatch ADD COLUMN delivery_failed_at INTEGER;
+  ALTER TABLE dispatch ADD COLUMN delivery_error TEXT;
+  ALTER TABLE known_hosts ADD COLUMN held_up TEXT;
+  CREATE INDEX deliveries_retried ON deliveries (crawler_id, due_at, rid) WHERE state = 'due' AND attempt > 0;
+  CREATE TABLE episodes (
+    key TEXT PRIMARY KEY, since INTEGER NOT NULL, seen_at INTEGER NOT NULL, told INTEGER NOT NULL DEFAULT 0
+  ) WITHOUT ROWID;
+  `,
+  // Who changed what.
+  `
+  CREATE TABLE audit (
+    audit_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, at INTEGER NOT NULL, actor TEXT NOT NULL,
+    remote TEXT NOT NULL, request_id TEXT NOT NULL, method TEXT NOT NULL, crawler TEXT NOT NULL,
+    changes TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX audit_newest ON audit (account_id, at, audit_id);
+  CREATE INDEX audit_expiry ON audit (at);
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

@@ -1,5 +1,6 @@
 import type { QueuedNotice } from '../../domain/notice.ts';
-import type { NoticeStore } from '../store.ts';
+import { EPISODE_GAP_MS } from '../rules.ts';
+import type { Episode, NoticeStore } from '../store.ts';
 import type { InThread } from './in-thread.ts';
 import { insertRow, placeholders, type Sql, type SqlRow, toDate } from './sql.ts';
 
@@ -54,5 +55,32 @@ function postpone(sql: Sql, noticeIds: readonly string[], dueAt: Date): void {
   );
 }
 
+function lasting(sql: Sql, keys: readonly string[], now: Date): Episode[] {
+  const nowMs = now.getTime();
+  const over = 'seen_at < ? - iif(told = 1, ?, ?)';
+  sql.run(`DELETE FROM episodes WHERE ${over}`, nowMs, EPISODE_GAP_MS.told, EPISODE_GAP_MS.untold);
+  return keys.map((key) => {
+    insertRow(
+      sql,
+      'episodes',
+      { key, since: nowMs, seen_at: nowMs },
+      '(key) DO UPDATE SET seen_at = excluded.seen_at',
+    );
+    const row = sql.get('SELECT since, told FROM episodes WHERE key = ?', key);
+    return { key, since: toDate(row?.since ?? nowMs), told: row?.told === 1 };
+  });
+}
+
+function told(sql: Sql, keys: readonly string[]): void {
+  sql.run(`UPDATE episodes SET told = 1 WHERE key IN (${placeholders(keys)})`, ...keys);
+}
+
 /** Notices to owners of accounts that are not sent yet. */
-export const notices = { add, claim, remove, postpone } satisfies InThread<NoticeStore>;
+export const notices = {
+  add,
+  claim,
+  remove,
+  postpone,
+  lasting,
+  told,
+} satisfies InThread<NoticeStore>;

@@ -108,6 +108,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     listings: remote('listings'),
     processes: remote('processes'),
     cookieSessions: remote('cookieSessions'),
+    audit: remote('audit'),
     ping: async () => void (await database.call('ping', [])),
     maintain: upkeep.maintain,
     close: () => database.close(),

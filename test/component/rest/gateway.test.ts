@@ -42,6 +42,8 @@ test('a reply in the words of REST', async () => {
       max_retries: 0,
       retry_window_hours: 0,
       group_by_domain: false,
+      notify_after_minutes: 0,
+      attention: [],
       etag: '',
       processes: [],
       created_at: '1970-01-01T00:00:01Z',

@@ -226,11 +226,16 @@ export function crawlersContract(open: OpenStore): void {
         await store.queue.finish([toRelease(first), toRetry(second, at(9))], at(3));
         expect(await last()).toEqual({ push: at(1) });
         await store.queue.finish([toDelivery(third)], at(4));
-        expect(await last()).toEqual({ push: at(1), crawl: at(4) });
+        expect(await last()).toEqual({ push: at(1), crawl: at(4), success: at(4) });
         const [delivery] = await claimDeliveries(store, held, 1, 1_000, at(5));
         if (delivery === undefined) throw new Error('no delivery is due');
         await settleDeliveries(store, [toSettlement(delivery, 'delivered')], at(6));
-        expect(await last()).toEqual({ push: at(1), crawl: at(4), delivery: at(6) });
+        expect(await last()).toEqual({
+          push: at(1),
+          crawl: at(4),
+          success: at(4),
+          delivery: at(6),
+        });
         await store.crawlers.claimProbes(at(9), 1, 1);
         expect((await last()).probe).toBeUndefined();
         await store.crawlers.noteProbes([made.crawlerId], at(9));

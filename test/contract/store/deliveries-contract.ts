@@ -43,7 +43,11 @@ export function deliveriesContract(open: OpenStore): void {
       withStore(open, async (bench) => {
         const { made, lease } = await due(bench, 5);
         const clock = createFrozenClock();
-        const overviews = createOverviews({ listings: bench.store.listings, clock });
+        const overviews = createOverviews({
+          listings: bench.store.listings,
+          clock,
+          attention: () => [],
+        });
         await overviews.read(made.accountId);
         const claimed = await claimDeliveries(bench.store, lease, 9, 1e9, at(100));
         const kinds = ['delivered', 'failed', 'retry', 'failed', 'delivered'] as const;

@@ -1,5 +1,7 @@
 import { describe } from 'vitest';
 import { accountsContract } from './accounts-contract.ts';
+import { attentionContract } from './attention-contract.ts';
+import { auditContract } from './audit-contract.ts';
 import { balanceContract } from './balance-contract.ts';
 import { batchesContract } from './batches-contract.ts';
 import { claimsContract } from './claims-contract.ts';
@@ -49,6 +51,8 @@ const contracts = [
   statsContract,
   quotasContract,
   upkeepContract,
+  attentionContract,
+  auditContract,
   balanceContract,
 ];
 

@@ -36,6 +36,8 @@ test('a crawler is made, shown, changed, paused and removed, in the words of the
       retry_window_hours: 48,
       politeness: { max_per_host: 0, delay_ms: 0, robots_txt: true, hosts: [], group: '' },
       group_by_domain: false,
+      notify_after_minutes: 0,
+      attention: [],
       etag: expect.any(String),
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
       updated_at: expect.stringMatching(/^\d{4}-.*Z$/),

@@ -14,18 +14,29 @@ test.each<[why: string, ended: EndedJob, tally: Tally]>([
   [
     'a page',
     ok,
-    { counter: 'completed', day: ['success', 'billed'], cbStatus: 200, moment: 'crawl' },
+    {
+      counter: 'completed',
+      day: ['success', 'billed'],
+      cbStatus: 200,
+      moments: ['crawl', 'success'],
+    },
   ],
   // A target that answers 403 is a result like any other, but not billed.
   [
     'a page that is not billed',
     { ...ok, billed: false },
-    { counter: 'completed', day: ['success'], cbStatus: 200, moment: 'crawl' },
+    { counter: 'completed', day: ['success'], cbStatus: 200, moments: ['crawl', 'success'] },
   ],
   [
     'a failure',
-    { end: 'failed', cbStatus: 521, billed: false },
-    { counter: 'failed', day: ['failed'], cbStatus: 521, moment: 'crawl' },
+    { end: 'failed', cbStatus: 521, billed: false, failure: 'connection_failed' },
+    {
+      counter: 'failed',
+      day: ['failed'],
+      cbStatus: 521,
+      moments: ['crawl'],
+      failed: { kind: 'crawl', error: 'connection_failed' },
+    },
   ],
   // Nothing was crawled, so the moment of the last crawl stays.
   [
@@ -47,11 +58,17 @@ test.each([
   expect(resultEnd(cbStatus)).toBe(end);
 });
 
+const failed = { kind: 'delivery', error: '' } as const;
+
 test.each<[kind: Parameters<typeof tallyDelivery>[0]['kind'], billed: boolean, tally: Tally]>([
-  ['delivered', false, { counter: 'delivered', day: ['deliveries'], moment: 'delivery' }],
-  ['delivered', true, { counter: 'delivered', day: ['deliveries', 'billed'], moment: 'delivery' }],
-  ['retry', true, { day: ['deliveryFailures', 'billed'] }],
-  ['failed', false, { day: ['deliveryFailures'] }],
+  ['delivered', false, { counter: 'delivered', day: ['deliveries'], moments: ['delivery'] }],
+  [
+    'delivered',
+    true,
+    { counter: 'delivered', day: ['deliveries', 'billed'], moments: ['delivery'] },
+  ],
+  ['retry', true, { day: ['deliveryFailures', 'billed'], failed }],
+  ['failed', false, { day: ['deliveryFailures'], failed }],
   ['release', false, { day: [] }],
 ])('an attempt: %s, billed: %s', (kind, billed, tally) => {
   expect(tallyDelivery({ kind, billed })).toEqual(tally);

@@ -30,7 +30,7 @@ function counted(store: Store): { readonly store: Store; readonly calls: string[
 
 function watchesOf(store: Store, intervalMs: number, keepAliveMs?: number) {
   const { clock } = createUseCases(store);
-  const overviews = createOverviews({ listings: store.listings, clock });
+  const overviews = createOverviews({ listings: store.listings, clock, attention: () => [] });
   return createWatches({
     poll: createOverviewPoll({ overviews, intervalMs }),
     access: createCrawlerAccess({ crawlers: store.crawlers, clock }),
@@ -144,10 +144,11 @@ test('a thousand crawlers are sorted and filtered with one call of the store', a
   const names = Array.from({ length: 1_000 }, (_, n) => `crawler-${String(n).padStart(4, '0')}`);
   await Promise.all(names.map((name) => crawlers.create(normal, name, { settings: {} })));
   const list = createCrawlerList({
-    overviews: createOverviews({ listings: store.listings, clock }),
+    overviews: createOverviews({ listings: store.listings, clock, attention: () => [] }),
   });
   const page = await list(normal, {
     nameContains: '-09',
+    needsAttention: false,
     status: 'running',
     order: 'created',
     descending: true,

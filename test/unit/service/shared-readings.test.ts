@@ -61,6 +61,7 @@ test('lists and watches of one account that are asked for again and again read i
   let most = 0;
   let readings = 0;
   const overviews = createOverviews({
+    attention: () => [],
     clock: createTestClock(),
     listings: {
       async crawlers() {

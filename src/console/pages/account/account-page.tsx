@@ -14,6 +14,7 @@ import { Meter } from '../../ui/meter.tsx';
 import { FaultNotice, Loading, Notice } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { identify } from '../sign-in/identify.ts';
+import { AuditCard } from './audit-card.tsx';
 import { DayHistory } from './day-history.tsx';
 import { dayBefore } from './days.ts';
 
@@ -59,6 +60,7 @@ export function AccountPage() {
       <Card title="By day">
         <DayHistory days={stats.data?.history} last={30} />
       </Card>
+      <AuditCard />
       {quotas !== undefined && (
         <Card title="Quotas">
           <div class="columns">

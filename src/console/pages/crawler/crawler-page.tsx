@@ -14,8 +14,9 @@ import { maskedUrl } from '../../format/masked-url.ts';
 import { useCommands } from '../../shell/commands.ts';
 import { Link, navigate } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
-import { Empty, FaultNotice, Loading, Notice } from '../../ui/notice.tsx';
+import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
+import { AttentionNotices } from '../crawlers/attention.tsx';
 import { typeOfCrawler } from '../crawlers/crawler-feed.ts';
 import { CrawlerStatusBadge, crawlerKind } from '../crawlers/crawler-status.tsx';
 import { ResultsCard } from '../results/results-card.tsx';
@@ -138,14 +139,7 @@ function KnownCrawler(props: {
         </div>
       </div>
       <FaultNotice fault={pause.fault ?? feed.fault} />
-      {crawler.pauseReason !== undefined && (
-        <Notice kind="bad" title="Paused, as its callback URL fails">
-          <p>
-            The last probe found: {crawler.pauseReason}. It continues by itself when the URL answers
-            again; nothing is lost until then.
-          </p>
-        </Notice>
-      )}
+      <AttentionNotices crawler={crawler} />
       <nav class="tabs" aria-label={`Parts of ${name}`}>
         {tabsOf(crawler).map(([id, title]) => (
           <Link key={id} to={`/crawlers/${name}/${id}`} current={tab === id}>

@@ -114,6 +114,7 @@ function Group({
           <span class="muted small">
             {group.cbStatus !== 0 && `cb_status ${group.cbStatus} · `}
             {group.originalStatus !== 0 && `answered ${group.originalStatus} · `}
+            {group.pending > 0 && `${count(group.pending)} to be tried again · `}
             latest <Moment at={group.latestAt} />
           </span>
         </summary>

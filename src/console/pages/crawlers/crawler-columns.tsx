@@ -1,10 +1,11 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { type Crawler, PausedBy } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
 import { Moment } from '../../format/moment.tsx';
 import { count, rate, shortCount } from '../../format/numbers.ts';
 import { Link } from '../../shell/route.tsx';
 import type { Column } from '../../ui/data-table.tsx';
+import { isAttention } from './attention.tsx';
 import { CrawlerStatusBadge, crawlerKind } from './crawler-status.tsx';
 
 type Value = (crawler: Crawler) => number | string;
@@ -129,11 +130,6 @@ export function sortCrawlers(
     if (a !== b) return a < b ? -sign : sign;
     return left.name < right.name ? -1 : 1;
   });
-}
-
-/** Whether somebody should look at it: its callback fails. */
-export function isAttention(crawler: Crawler): boolean {
-  return crawler.pausedBy === PausedBy.MONITOR;
 }
 
 /** Crawls that end in a second. */

@@ -6,22 +6,24 @@ import {
 } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
 import { Moment } from '../../format/moment.tsx';
+import { AttentionBadge, isAttention } from './attention.tsx';
 
-/** Whether a crawler runs; if not, who paused it, since when and why. */
+/** What trouble a crawler has, or whether it runs; if not, since when. */
 export function CrawlerStatusBadge({ crawler }: { readonly crawler: Crawler }) {
+  if (isAttention(crawler) && crawler.pausedBy !== PausedBy.USER) {
+    return <AttentionBadge crawler={crawler} />;
+  }
   if (crawler.status !== CrawlerStatus.PAUSED) {
     const isBusy = Number(crawler.activity?.running ?? 0) > 0;
     return <span class={`badge ${isBusy ? 'ok' : ''}`}>{isBusy ? 'Running' : 'Ready'}</span>;
   }
-  const byMonitor = crawler.pausedBy === PausedBy.MONITOR;
   return (
     <span>
-      <span class={`badge ${byMonitor ? 'bad' : 'warn'}`} title={crawler.pauseReason}>
-        {byMonitor ? 'Callback failing' : 'Paused'}
-      </span>{' '}
+      <span class="badge warn">Paused</span>{' '}
       <span class="small muted">
         <Moment at={crawler.pausedAt} none="" />
-      </span>
+      </span>{' '}
+      <AttentionBadge crawler={crawler} />
     </span>
   );
 }

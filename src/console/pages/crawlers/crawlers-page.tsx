@@ -11,7 +11,8 @@ import { Icon } from '../../ui/icon.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { Pager } from '../../ui/pager.tsx';
 import { Segments } from '../../ui/segments.tsx';
-import { crawlerColumns, isAttention, sortCrawlers } from './crawler-columns.tsx';
+import { isAttention } from './attention.tsx';
+import { crawlerColumns, sortCrawlers } from './crawler-columns.tsx';
 import { crawlersSource } from './crawler-feed.ts';
 
 /** Rows of a page: what is drawn anew each second, and at each key in the filter. */

@@ -1,4 +1,5 @@
 import { accounts } from '../accounts.ts';
+import { audit } from '../audit.ts';
 import { batches } from '../batches.ts';
 import { cookieSessions } from '../cookie-sessions.ts';
 import { crawlers } from '../crawlers.ts';
@@ -33,6 +34,7 @@ export const aggregates = {
   listings,
   processes,
   cookieSessions,
+  audit,
 } satisfies { readonly [Name in keyof ThreadStore]: InThread<ThreadStore[Name]> };
 
 /** A synchronous operation on the database; it runs inside the transaction of its batch. */
@@ -144,11 +146,14 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'notices.claim': 'durable',
   'notices.remove': 'durable',
   'notices.postpone': 'durable',
+  'notices.lasting': 'durable',
+  'notices.told': 'durable',
   'listings.crawlers': 'early',
   'listings.jobs': 'early',
   'listings.deliveries': 'early',
   'listings.results': 'early',
   'listings.failedCrawls': 'early',
+  'listings.troubled': 'early',
   'listings.locate': 'early',
   'processes.report': 'durable',
   'processes.remove': 'durable',
@@ -156,6 +161,8 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'processes.database': 'durable',
   'cookieSessions.open': 'durable',
   'cookieSessions.change': 'durable',
+  'audit.add': 'durable',
+  'audit.list': 'early',
 };
 
 /** Operations that write nothing and for which clients wait. */

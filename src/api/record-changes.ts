@@ -1,0 +1,73 @@
+import { type DescMessage, type Message, toJson } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { BatchService } from '../../gen/queuedcrawler/v1/batch_service_pb.ts';
+import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { HostService } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
+import type { AuditTrail, Change } from '../service/accounts/audit-trail.ts';
+import type { Call, Method } from './method.ts';
+
+/** Services whose changes are recorded. Pushes and reads of results are work, and are counted. */
+const RECORDED: ReadonlySet<unknown> = new Set([
+  AccountService,
+  BatchService,
+  CrawlerService,
+  HostService,
+]);
+
+/** Fields that say nothing of the change, or are secret. */
+const LEFT_OUT: ReadonlySet<string> = new Set(['token', 'name', 'etag', 'page_token']);
+
+/** The longest text of changes. Longer ones are told by the names of their fields. */
+const MAX_CHANGES = 1_000;
+
+/** Wraps methods so that each call which changed something is noted. */
+export function withRecords(methods: readonly Method[], trail: Pick<AuditTrail, 'note'>): Method[] {
+  return methods.map((method): Method => {
+    const { desc } = method;
+    const isRead = desc.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+    if (method.kind !== 'unary' || isRead || !RECORDED.has(desc.parent)) return method;
+    return {
+      ...method,
+      async handle(request: Message, call: Call) {
+        const reply = await method.handle(request, call);
+        // A creation that found the same crawler.
+        if ('created' in reply && reply.created === false) return reply;
+        const change = changeOf(desc.name, request, desc.input, call);
+        if (change !== undefined) trail.note(change);
+        return reply;
+      },
+    };
+  });
+}
+
+function changeOf(
+  method: string,
+  request: Message & { readonly name?: unknown },
+  desc: DescMessage,
+  { caller, isOperator, remote, requestId = '', countsAs }: Call,
+): Change | undefined {
+  const name = typeof request.name === 'string' ? request.name : '';
+  const made = { method, remote, requestId, changes: changesText(request, desc) };
+  if (isOperator === true) return { ...made, by: 'operator', account: { name }, crawler: '' };
+  if (caller === undefined) return undefined;
+  const { account, tokenType } = caller.owner;
+  const { accountId } = account;
+  return { ...made, by: countsAs ?? tokenType, account: { accountId }, crawler: name };
+}
+
+function changesText(request: Message, desc: DescMessage): string {
+  const all = toJson(desc, request, { useProtoFieldName: true }) as Record<string, unknown>;
+  const fields = Object.entries(all).filter(([name]) => !LEFT_OUT.has(name));
+  const text = JSON.stringify(Object.fromEntries(fields), (_name, value: unknown) =>
+    typeof value === 'string' ? withoutSecrets(value) : value,
+  );
+  if (text.length <= MAX_CHANGES) return text;
+  return JSON.stringify({ fields: fields.map(([name]) => name) }).slice(0, MAX_CHANGES);
+}
+
+/** Of a URL, the path and the query may be secret as well. */
+function withoutSecrets(text: string): string {
+  const url = /^https?:/i.test(text) ? URL.parse(text) : null;
+  return url === null ? text : `${url.origin}/…`;
+}

@@ -1,0 +1,72 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Command, Option } from 'commander';
+import {
+  AuditActor,
+  AuditRecordSchema,
+} from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { usageError } from '../cli-error.ts';
+import { type CommandContext, openSession, wholeNumber } from '../command-context.ts';
+import { examples } from '../examples.ts';
+import { printPages } from '../print-pages.ts';
+
+const ACTORS = {
+  normal: AuditActor.NORMAL,
+  javascript: AuditActor.JAVASCRIPT,
+  operator: AuditActor.OPERATOR,
+} as const;
+
+/** The longest page of the service. */
+const MAX_PAGE = 200;
+
+interface Options {
+  readonly by?: keyof typeof ACTORS;
+  readonly crawler?: string;
+  readonly method?: string;
+  readonly since?: string;
+  readonly limit: number;
+}
+
+/** `audit`: who changed what in the account. */
+export function createAuditCommand(context: CommandContext): Command {
+  return new Command('audit')
+    .description('List who changed what in the account, newest first; kept for 90 days.')
+    .addOption(new Option('--by <who>', 'only changes by').choices(Object.keys(ACTORS)))
+    .option('--crawler <name>', 'only changes of this crawler')
+    .option('--method <name>', 'only this method, such as UpdateCrawler')
+    .option('--since <time>', 'only changes from this time on, such as 2026-01-31')
+    .option('--limit <n>', 'most records', wholeNumber('--limit', 1, 10_000), 100)
+    .addHelpText(
+      'after',
+      examples(
+        'queued-crawler audit --crawler shop',
+        'queued-crawler --json audit --limit 10000 > audit.ndjson',
+      ),
+    )
+    .action(async (options: Options, command: Command) => {
+      const { by, crawler = '', method = '', since, limit } = options;
+      const from = since === undefined ? undefined : new Date(since);
+      if (from !== undefined && Number.isNaN(from.getTime())) {
+        throw usageError('--since takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z');
+      }
+      const filter = {
+        crawler,
+        method,
+        ...(by === undefined ? {} : { by: ACTORS[by] }),
+        ...(from === undefined ? {} : { from: timestampFromDate(from) }),
+      };
+      using session = await openSession(context, command);
+      await printPages(session.output, limit, {
+        desc: AuditRecordSchema,
+        async read(size, pageToken) {
+          const request = { ...filter, pageSize: Math.min(size, MAX_PAGE), pageToken };
+          const found = await session.client.activity.listAuditRecords(request);
+          return { items: found.records, nextPageToken: found.nextPageToken };
+        },
+        none: 'nothing was changed',
+        heading: ['AT', 'BY', 'METHOD', 'CRAWLER', 'FROM', 'CHANGES'],
+        row: ({ at, by: who, method: name, crawler: of, remote, changes }) => {
+          return [at, who, name, of, remote, changes];
+        },
+      });
+    });
+}

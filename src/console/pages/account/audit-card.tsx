@@ -1,0 +1,163 @@
+import { toJson } from '@bufbuild/protobuf';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import {
+  AuditActor,
+  type AuditRecord,
+  AuditRecordSchema,
+} from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { accountClients } from '../../api/clients.ts';
+import { useAction } from '../../api/use-action.ts';
+import { Moment } from '../../format/moment.tsx';
+import { Link, query, queryField, setQuery } from '../../shell/route.tsx';
+import { Button } from '../../ui/button.tsx';
+import { Card } from '../../ui/card.tsx';
+import type { Column } from '../../ui/data-table.tsx';
+import { download } from '../../ui/download.ts';
+import { Empty, FaultNotice } from '../../ui/notice.tsx';
+import { PagedTable } from '../../ui/paged-table.tsx';
+import { Segments } from '../../ui/segments.tsx';
+import { usePages } from '../../ui/use-pages.ts';
+
+const ACTORS = {
+  '': AuditActor.UNSPECIFIED,
+  normal: AuditActor.NORMAL,
+  javascript: AuditActor.JAVASCRIPT,
+  operator: AuditActor.OPERATOR,
+} as const;
+type Actor = keyof typeof ACTORS;
+
+const NAMES: readonly (readonly [Actor, string])[] = [
+  ['', 'Anybody'],
+  ['normal', 'Normal token'],
+  ['javascript', 'JavaScript token'],
+  ['operator', 'Operator'],
+];
+
+const SHOWN = 25;
+const READ_AT_ONCE = 200;
+
+type Row = AuditRecord & { readonly rid: string };
+
+const columns: readonly Column<Row>[] = [
+  { id: 'at', title: 'When', cell: ({ at }) => <Moment at={at} /> },
+  {
+    id: 'by',
+    title: 'Who',
+    cell: ({ by, remote }) => (
+      <>
+        {NAMES.find(([actor]) => ACTORS[actor] === by)?.[1]}
+        <div class="muted small">{remote}</div>
+      </>
+    ),
+  },
+  { id: 'method', title: 'What', cell: ({ method }) => method },
+  {
+    id: 'crawler',
+    title: 'Crawler',
+    cell: ({ crawler }) =>
+      crawler === '' ? (
+        <span class="muted">–</span>
+      ) : (
+        <Link to={`/crawlers/${crawler}`}>{crawler}</Link>
+      ),
+  },
+  {
+    id: 'changes',
+    title: 'Fields',
+    grow: true,
+    whole: true,
+    cell: ({ changes }) => <code title={changes}>{changes}</code>,
+  },
+];
+
+/** Who changed what in the account, by who and crawler, with an export of all that is shown. */
+export function AuditCard() {
+  const { activity } = accountClients();
+  const by = queryField(
+    'by',
+    NAMES.map(([actor]) => actor),
+    '',
+  );
+  const crawler = query.value.get('crawler') ?? '';
+  const filter = { by: ACTORS[by.value], crawler: crawler.trim() };
+  const read = (pageSize: number, pageToken: string, signal?: AbortSignal) =>
+    activity.listAuditRecords({ ...filter, pageSize, pageToken }, signal && { signal });
+  const pages = usePages<Row>(`audit ${by.value} ${filter.crawler}`, async (token, signal) => {
+    const { records, nextPageToken } = await read(SHOWN, token, signal);
+    return { rows: records.map((each) => ({ ...each, rid: each.id })), nextPageToken };
+  });
+  const save = useAction(async (format: 'csv' | 'ndjson') => {
+    const all: AuditRecord[] = [];
+    let token = '';
+    do {
+      const { records, nextPageToken } = await read(READ_AT_ONCE, token);
+      all.push(...records);
+      token = nextPageToken;
+    } while (token !== '');
+    download(`audit.${format}`, format === 'csv' ? toCsv(all) : toNdjson(all));
+  });
+  return (
+    <Card
+      title="Changes"
+      flush
+      actions={
+        <>
+          <Segments
+            label="Changed by"
+            value={by.value}
+            options={NAMES}
+            onPick={(picked) => {
+              by.value = picked;
+            }}
+          />
+          <input
+            class="input"
+            type="search"
+            aria-label="Changes of crawler"
+            placeholder="Crawler"
+            value={crawler}
+            onInput={(event) => setQuery('crawler', event.currentTarget.value)}
+          />
+          <Button small busy={save.busy} onClick={() => void save.run('csv')}>
+            CSV
+          </Button>
+          <Button small busy={save.busy} onClick={() => void save.run('ndjson')}>
+            NDJSON
+          </Button>
+        </>
+      }
+    >
+      <FaultNotice fault={save.fault} />
+      <PagedTable
+        label="Changes"
+        pages={pages}
+        columns={columns}
+        empty={<Empty title="No changes like that in the last 90 days" />}
+      />
+    </Card>
+  );
+}
+
+const FIELDS = ['at', 'by', 'method', 'crawler', 'remote', 'request_id', 'changes'] as const;
+
+function toNdjson(records: readonly AuditRecord[]): string {
+  return records.map((each) => `${JSON.stringify(plain(each))}\n`).join('');
+}
+
+function toCsv(records: readonly AuditRecord[]): string {
+  const lines = records.map((each) => FIELDS.map((field) => cell(plain(each)[field])).join(','));
+  return [FIELDS.join(','), ...lines].map((line) => `${line}\r\n`).join('');
+}
+
+function plain(record: AuditRecord): Record<string, string> {
+  const json = toJson(AuditRecordSchema, record, { useProtoFieldName: true });
+  const by = Object.entries(ACTORS).find(([, value]) => value === record.by)?.[0] ?? '';
+  const at = record.at === undefined ? '' : timestampDate(record.at).toISOString();
+  return { ...(json as Record<string, string>), by, at };
+}
+
+/** A leading apostrophe keeps spreadsheets from taking a value as a formula. */
+function cell(value = ''): string {
+  const text = /^[=+@\t\r-]/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

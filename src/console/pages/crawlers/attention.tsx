@@ -1,0 +1,76 @@
+import {
+  AttentionReason,
+  type Crawler,
+} from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { Moment } from '../../format/moment.tsx';
+import { Link } from '../../shell/route.tsx';
+import { Notice } from '../../ui/notice.tsx';
+
+/** What a reason is called, and which tab of the crawler shows more of it. */
+const REASONS: Readonly<
+  Record<AttentionReason, { readonly title: string; readonly tab: readonly [string, string] }>
+> = {
+  [AttentionReason.UNSPECIFIED]: { title: 'Needs attention', tab: ['overview', 'Overview'] },
+  [AttentionReason.PAUSED_BY_MONITOR]: {
+    title: 'Callback failing',
+    tab: ['settings', 'Settings'],
+  },
+  [AttentionReason.DELIVERIES_FAIL]: {
+    title: 'Deliveries fail',
+    tab: ['failures?kind=delivery', 'Failed deliveries'],
+  },
+  [AttentionReason.CRAWLS_FAIL]: {
+    title: 'Crawls fail',
+    tab: ['failures?kind=retry', 'Failed tries'],
+  },
+  [AttentionReason.HOST_AWAY]: { title: 'Host not reached', tab: ['hosts', 'Hosts'] },
+  [AttentionReason.QUEUE_FULL]: { title: 'Queue full', tab: ['jobs', 'Queue'] },
+};
+
+// A service that is newer than this page may name others.
+const reasonOf = (reason: AttentionReason) =>
+  REASONS[reason] ?? REASONS[AttentionReason.UNSPECIFIED];
+
+/** Whether somebody should look at it. */
+export function isAttention(crawler: Crawler): boolean {
+  return crawler.attention.length > 0;
+}
+
+/** Its most urgent trouble and since when; nothing without trouble. */
+export function AttentionBadge({ crawler }: { readonly crawler: Crawler }) {
+  const [first, ...others] = crawler.attention;
+  if (first === undefined) return null;
+  const all = crawler.attention.map(({ reason, detail }) => `${reasonOf(reason).title}: ${detail}`);
+  return (
+    <span>
+      <span class="badge bad" title={[...all, first.nextStep].join('\n')}>
+        {reasonOf(first.reason).title}
+        {others.length > 0 && ` +${others.length}`}
+      </span>{' '}
+      <span class="small muted">
+        <Moment at={first.since} none="" />
+      </span>
+    </span>
+  );
+}
+
+/** All its trouble: what was found, since when, what to do, and where to look. */
+export function AttentionNotices({ crawler }: { readonly crawler: Crawler }) {
+  return (
+    <>
+      {crawler.attention.map(({ reason, since, detail, nextStep }) => {
+        const { title, tab } = reasonOf(reason);
+        return (
+          <Notice key={reason} kind="bad" title={title}>
+            <p>
+              Since <Moment at={since} />: {detail}.
+            </p>
+            <p>
+              {nextStep} <Link to={`/crawlers/${crawler.name}/${tab[0]}`}>{tab[1]}</Link>
+            </p>
+          </Notice>
+        );
+      })}
+    </>
+  );
+}

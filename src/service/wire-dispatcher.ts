@@ -1,0 +1,83 @@
+import { createDispatcher, type Dispatcher } from '../dispatcher/dispatcher.ts';
+import type { TimedWork } from '../domain/tracing.ts';
+import { BASE_BYTES } from '../threads/crawl-threads.ts';
+import type { Quotas } from './accounts/quotas.ts';
+import type { CrawlerAccess } from './crawlers/crawler-access.ts';
+import type { CrawlJobs } from './crawls/crawl-job.ts';
+import type { CrawlTimes } from './crawls/crawl-times.ts';
+import { MAX_CRAWLS } from './crawls/shared-resources.ts';
+import { createAttemptDelivery } from './deliveries/attempt-delivery.ts';
+import { tracedWebhook } from './deliveries/traced-webhook.ts';
+import { startProcessing } from './queue/queue-spans.ts';
+import type { ServiceDeps } from './service.ts';
+
+/** Lets the dispatcher crawl and deliver, and reports each end to the metrics. */
+export function wireDispatcher(
+  deps: ServiceDeps,
+  {
+    access,
+    crawlJobs,
+    quotas,
+    crawlTimes,
+  }: {
+    readonly access: CrawlerAccess;
+    readonly crawlJobs: CrawlJobs;
+    readonly quotas: Quotas;
+    readonly crawlTimes: Pick<CrawlTimes, 'note'>;
+  },
+): Dispatcher {
+  const { store, scheduler, shared, clock, logger, tracing, settings, observe } = deps;
+  const webhook = tracedWebhook(deps.webhook, tracing);
+  const schedule = settings.webhookRetrySchedule;
+  const attemptDelivery = createAttemptDelivery({ webhook, clock, schedule });
+  return createDispatcher({
+    store,
+    scheduler,
+    clock,
+    logger,
+    processId: settings.processId,
+    timing: settings.dispatch,
+    async crawlJob(job, crawler, signal, host) {
+      const startedAt = performance.now();
+      const span = startProcessing(tracing, job, crawler);
+      const { traceparent } = span;
+      const timed = stopwatch(traceparent);
+      try {
+        const end = await crawlJobs.crawl({ ...job, traceparent }, crawler, signal, host);
+        if (end.outcome.kind !== 'release') {
+          crawlTimes.note(crawler.crawlerId, performance.now() - startedAt);
+        }
+        observe.crawl(end.outcome, timed());
+        return end;
+      } finally {
+        span.end();
+      }
+    },
+    mayCrawl: quotas.mayCrawl,
+    knownCrawler: access.lastKnown,
+    roomFor: ({ tokenType }) => (tokenType === 'javascript' ? settings.browserPages : MAX_CRAWLS),
+    hasRoomFor({ tokenType, accountId, crawlerId }) {
+      const pool = tokenType === 'javascript' ? shared.pageSlots : shared.crawlSlots;
+      return pool.available({ accountId, crawlerId }) > 0;
+    },
+    onStart: observe.start,
+    crawlBytes: BASE_BYTES,
+    shared,
+    async postDeliveries(crawler, deliveries, signal) {
+      const timed = stopwatch(deliveries[0]?.traceparent);
+      const end = await attemptDelivery(crawler, deliveries, signal);
+      for (const outcome of end.outcomes) observe.delivery(outcome, timed());
+      if (end.outcomes.some(({ kind }) => kind === 'delivered')) {
+        const { callbackUrl } = crawler;
+        if (callbackUrl !== undefined) quotas.proveCallback(crawler.accountId, callbackUrl);
+      }
+      return end;
+    },
+    ackTimeoutMs: settings.webhookAckTimeoutMs,
+  });
+}
+
+function stopwatch(traceparent: string | undefined): () => TimedWork {
+  const startedAt = performance.now();
+  return () => ({ seconds: (performance.now() - startedAt) / 1_000, traceparent });
+}

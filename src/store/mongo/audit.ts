@@ -1,0 +1,63 @@
+import { MAX_AUDIT_RECORDS } from '../../domain/audit.ts';
+import { defined } from '../../domain/defined.ts';
+import type { AuditStore } from '../audit-store.ts';
+import { mapListing, partStart, takePart } from '../listing-cursor.ts';
+import type { AuditDocument, Collections } from './collections.ts';
+
+const NEWEST = { at: -1, _id: -1 } as const;
+
+/** Records of what was changed. The server removes them past their retention. */
+export function createAudit({ audit }: Pick<Collections, 'audit'>): AuditStore {
+  async function removeOldest(accountId: string): Promise<void> {
+    const [last] = await audit
+      .find({ accountId }, { projection: { at: 1 } })
+      .sort(NEWEST)
+      .skip(MAX_AUDIT_RECORDS)
+      .limit(1)
+      .toArray();
+    if (last === undefined) return;
+    const { at, _id } = last;
+    await audit.deleteMany({
+      accountId,
+      $or: [{ at: { $lt: at } }, { at, _id: { $lte: _id } }],
+    });
+  }
+
+  return {
+    async add(records) {
+      if (records.length === 0) return;
+      await audit.bulkWrite(
+        records.map(({ auditId: _id, ...record }) => ({
+          updateOne: { filter: { _id }, update: { $setOnInsert: record }, upsert: true },
+        })),
+        { ordered: false },
+      );
+      for (const accountId of new Set(records.map((each) => each.accountId))) {
+        await removeOldest(accountId);
+      }
+    },
+
+    async list(accountId, { from, to, ...filter }, part) {
+      const start = partStart(part);
+      const range = defined({ $gte: from, $lt: to });
+      const found = await audit
+        .find({
+          accountId,
+          ...filter,
+          $and: [
+            Object.keys(range).length === 0 ? {} : { at: range },
+            start === undefined
+              ? {}
+              : { $or: [{ at: { $lt: start.at } }, { at: start.at, _id: { $lt: start.rid } }] },
+          ],
+        })
+        .sort(NEWEST)
+        .limit(part.limit)
+        .toArray();
+      const place = ({ at, _id }: AuditDocument) => ({ at, rid: _id });
+      const limits = { limit: part.limit, scan: part.limit };
+      const listing = takePart(found, limits, () => true, place);
+      return mapListing(listing, ({ _id: auditId, ...record }) => ({ auditId, ...record }));
+    },
+  };
+}
