@@ -31,6 +31,7 @@ function countingStore() {
     listings: nothing,
     processes: nothing,
     cookieSessions: nothing,
+    audit: nothing,
     async ping() {
       done.push('ping');
     },
