@@ -183,6 +183,11 @@ const anyToken = {
   ],
   get_cookies: [flag, 'false', "The target's Set-Cookie in the result, as `original_set_cookie`."],
   country: [text(2, checkCountry), '', 'Exit country; needs a proxy of the operator for it.'],
+  proxy: [
+    text(32, checkPrintable),
+    '',
+    "Name of a pool of the operator's proxies, in place of the crawler's setting; `direct` for none.",
+  ],
   scraper: [
     { ...words(...SCRAPER_NAMES), nearest: nearestScraper },
     '',

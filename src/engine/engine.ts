@@ -25,6 +25,10 @@ export interface CrawlTask {
   /** Undefined for an inline crawl. */
   readonly crawlerId: string | undefined;
   readonly politeness: Politeness | undefined;
+  /** Setting `proxy` of the crawler: the pool of crawls that name none. */
+  readonly pool?: string | undefined;
+  /** URL of the proxy that the crawl goes through, with credentials; default none. */
+  readonly proxy?: string | undefined;
   /** Default: the cookies of the crawl are its own. */
   readonly session?: CookieSession;
   /** Memory for the bodies that the crawl reads; default: only the size limit applies. */

@@ -114,6 +114,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
             ready: deps.ready,
             onStart() {
               reused = pool.connections() === before;
+              pool.started();
             },
             onDone: (accepted) => pool.release(accepted),
           }),

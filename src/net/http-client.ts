@@ -45,7 +45,7 @@ export interface HttpRequest {
    * then ends there; that of another method does so at once. Default false.
    */
   readonly lenient?: boolean;
-  /** URL of a proxy. */
+  /** URL of a proxy: http, https or socks5. */
   readonly proxy?: string;
   readonly signal?: AbortSignal;
   /**
@@ -84,6 +84,7 @@ export type HttpFailure =
   | 'decoding_failed'
   | 'too_many_encodings'
   | 'proxy_failed'
+  | 'proxy_refused'
   | 'aborted';
 
 /** An exchange without a complete response. `code` is stable, `message` contains no secret. */

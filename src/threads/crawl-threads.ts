@@ -20,6 +20,8 @@ export interface CrawlOrder {
   readonly spec: ResultSpec;
   /** A crawl of it ended its thread before: it runs apart from the others. */
   readonly isSuspect: boolean;
+  /** Retries of the job so far; default 0. */
+  readonly retry?: number;
   /** The trace that the crawl belongs to. */
   readonly traceparent?: string | undefined;
 }

@@ -12,7 +12,6 @@ export interface CrawlThreadSettings {
   readonly state: SharedArrayBuffer;
   readonly network: NetworkSettings;
   readonly limits: HttpEngineDeps['limits'];
-  readonly proxies: Readonly<Record<string, string>>;
   readonly identity?: HttpEngineDeps['identity'];
   /** Bytes of bodies that a crawl may hold before it asks for more. */
   readonly baseBytes: number;

@@ -119,6 +119,7 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
     crawlers: createCrawlerManagement({
       ...deps,
       defaults: options.defaults ?? {},
+      offer: { pools: [] },
       whyNotCallable: (url) => (url.includes('//localhost') ? 'is this machine' : undefined),
     }),
     jobs: createJobManagement({ ...deps, logger: silentLogger }),
@@ -128,7 +129,7 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
       logger: silentLogger,
       tracing: noTracing,
       limits: { crawlerQueue: 1_000, accountQueue: 1_000, ...options.pushLimits },
-      offer: { proxyNames: new Set(), allowsSnippets: false },
+      offer: { pools: [], allowsSnippets: false },
       ratePerSecond: options.ratePerSecond ?? 0,
       onPushed: (accepted, refused) => void calls.pushed.push([accepted, refused]),
       onAccountLimitReached: ({ account }) => void calls.overLimit.push(account.accountId),

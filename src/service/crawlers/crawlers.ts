@@ -12,6 +12,7 @@ import { rotateSecrets } from '../../domain/webhook-signature.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
+import { assertProxies, type CrawlOffer } from '../queue/crawl-request.ts';
 import { BEFORE_CLIENT_NAMES } from './async-crawler.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
 import {
@@ -79,6 +80,7 @@ export interface CrawlerManagementDeps {
   readonly defaults: CrawlerDefaults;
   /** Why a callback URL can never be called; undefined when it may be callable. */
   readonly whyNotCallable: (callbackUrl: string) => string | undefined;
+  readonly offer: Pick<CrawlOffer, 'pools'>;
 }
 
 const CHANGEABLE = ['callback_url', ...settingNames.map(fieldName)]
@@ -91,6 +93,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
   function checked(input: CrawlerInput): CheckedCrawlerInput {
     const wanted = checkCrawlerInput(input);
+    assertProxies({ proxy: wanted.settings.proxy }, deps.offer);
     const why =
       wanted.callbackUrl === undefined ? undefined : deps.whyNotCallable(wanted.callbackUrl);
     if (why === undefined) return wanted;

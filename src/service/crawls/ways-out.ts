@@ -1,0 +1,168 @@
+import type { Clock } from '../../domain/clock.ts';
+import type { Logger } from '../../domain/logger.ts';
+import { createLruMap } from '../../domain/lru-map.ts';
+import {
+  findPools,
+  hashText,
+  mix,
+  type PoolProxy,
+  type ProxyPool,
+  proxyUrl,
+} from '../../domain/proxy-pools.ts';
+import type { FailureReason } from '../../domain/status.ts';
+import type { CrawlResult } from '../../threads/build-result.ts';
+import type { CrawlOrder } from '../../threads/crawl-threads.ts';
+import { createProxyHealth, type ProxyUse, type ProxyVerdict } from './proxy-health.ts';
+
+/** How a crawl reaches its target. */
+export interface WayOut {
+  /** URL of the proxy, with credentials; undefined for a direct connection. */
+  readonly proxy: string | undefined;
+  /** The same for all proxies that stand for each other; empty for a direct connection. */
+  readonly name: string;
+  /** Names the proxy in what is kept of a session; empty for a direct connection. */
+  readonly id: string;
+  /** Has to be called once; without a result when the crawl was aborted. */
+  end(result: CrawlResult | undefined): ProxyVerdict;
+}
+
+/** The choice of a way out. */
+export type WayChoice =
+  | WayOut
+  | { readonly refused: FailureReason }
+  /** No proxy may be used before. */
+  | { readonly opensAtMs: number };
+
+/** Chooses the ways out of crawls among the proxies of the operator. */
+export interface WaysOut {
+  /** All pools of the operator. */
+  readonly pools: readonly ProxyPool[];
+  /** `tries` is the number of ways that this crawl has taken before. */
+  choose(order: CrawlOrder, tries: number): WayChoice;
+}
+
+/** URLs whose last proxy is remembered. */
+const MAX_RETRIED = 20_000;
+/** Before a URL is tried through the only proxy that is left, which has just failed it. */
+const OTHERS_MS = 1_000;
+/** Hosts that wait for proxies, for the log. */
+const MAX_WAITING = 1_000;
+
+interface Candidate {
+  readonly pool: ProxyPool;
+  readonly proxy: PoolProxy;
+  readonly hash: number;
+}
+
+interface Candidates {
+  readonly name: string;
+  readonly all: readonly Candidate[];
+}
+
+const DIRECTLY: WayOut = { proxy: undefined, name: '', id: '', end: () => 'unknown' };
+
+/** Makes the choice; all proxies count as good at first. */
+export function createWaysOut(deps: {
+  readonly pools: readonly ProxyPool[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}): WaysOut {
+  const { pools, clock, logger } = deps;
+  const health = createProxyHealth();
+  const byPools = new Map<string, Candidates>();
+  const waiting = createLruMap<string, true>({ maxEntries: MAX_WAITING });
+  /** The proxies that have just failed URLs, which are retried through others. */
+  const failedFor = createLruMap<string, string>({ maxEntries: MAX_RETRIED });
+  const nowMs = (): number => clock.now().getTime();
+
+  function candidatesOf(found: readonly ProxyPool[]): Candidates {
+    const name = found.map((pool) => pool.name).join(' ');
+    const known = byPools.get(name);
+    if (known !== undefined) return known;
+    const all = found.flatMap((pool) =>
+      pool.proxies.map((proxy) => ({ pool, proxy, hash: hashText(proxy.id) })),
+    );
+    const made = { name, all };
+    byPools.set(name, made);
+    return made;
+  }
+
+  /** Logs once that URLs wait, and once that they do no more. */
+  function noteWaiting(use: ProxyUse, { name, all }: Candidates, waitMs: number): void {
+    const isWhole = all.every(({ proxy }) => health.trouble(proxy, nowMs()) !== undefined);
+    const key = isWhole ? name : `${name} ${use.accountId} ${use.host}`;
+    if (waiting.get(key) === true) return;
+    waiting.set(key, true);
+    logger.warn(
+      { pool: name, waitMs, ...(isWhole ? {} : { host: use.host }) },
+      'no proxy of the pool may be used now; its URLs wait',
+    );
+  }
+
+  function noteOpen(use: ProxyUse, { name }: Candidates): void {
+    if (waiting.size === 0) return;
+    for (const key of [name, `${name} ${use.accountId} ${use.host}`]) {
+      if (!waiting.delete(key)) continue;
+      logger.info({ pool: name, host: use.host }, 'a proxy of the pool may be used again');
+    }
+  }
+
+  return {
+    pools,
+    choose({ task, spec, retry = 0 }, tries) {
+      const { parameters, url } = task.request;
+      const { country } = parameters;
+      const found = findPools(pools, { ...parameters, proxy: parameters.proxy ?? task.pool });
+      // The push was accepted, but the operator may have removed the pool since.
+      if (found === undefined) return { refused: 'proxy_not_configured' };
+      if (found.length === 0) return DIRECTLY;
+      const candidates = candidatesOf(found);
+      const host = URL.parse(url)?.host ?? '';
+      const now = nowMs();
+      const { rid = '' } = spec;
+      let opensAtMs = Number.POSITIVE_INFINITY;
+      for (const { pool, proxy } of inTurn(candidates, spec.rid, retry + tries)) {
+        if (proxy.url === undefined) return DIRECTLY;
+        const use = { proxy, accountId: task.accountId, host };
+        const isLast = candidates.all.length > 1 && failedFor.get(rid) === proxy.id;
+        const at = health.opensAt(use, now) ?? (isLast ? now + OTHERS_MS : undefined);
+        if (at !== undefined) {
+          opensAtMs = Math.min(opensAtMs, at);
+          continue;
+        }
+        noteOpen(use, candidates);
+        const started = health.start(use, now);
+        return {
+          proxy: proxyUrl(pool, proxy, country),
+          name: candidates.name,
+          id: proxy.id,
+          end(result) {
+            const verdict = started.end(result, nowMs());
+            if (verdict === 'answered') failedFor.delete(rid);
+            else if (rid !== '') failedFor.set(rid, proxy.id);
+            return verdict;
+          },
+        };
+      }
+      const [first] = candidates.all;
+      if (first !== undefined) {
+        const use = { proxy: first.proxy, accountId: task.accountId, host };
+        noteWaiting(use, candidates, opensAtMs - now);
+      }
+      return { opensAtMs };
+    },
+  };
+}
+
+/**
+ * The proxies in the order in which a crawl asks for them. It follows from the URL's `rid` and the
+ * number of the try, so each try begins with another proxy than the one before, in any process.
+ */
+function* inTurn({ all }: Candidates, rid: string | undefined, turn: number): Generator<Candidate> {
+  const first =
+    (rid === undefined ? Math.trunc(Math.random() * 2 ** 32) : mix(hashText(rid))) + turn;
+  for (let at = 0; at < all.length; at += 1) {
+    const candidate = all[(first + at) % all.length];
+    if (candidate !== undefined) yield candidate;
+  }
+}
