@@ -176,6 +176,11 @@ const anyToken = {
     '',
     'Name of a cookie jar kept between calls of the same token; expires 300 s after its last use.',
   ],
+  session: [
+    text(32, checkPrintable),
+    '',
+    'Name of a visitor: crawls of the same token with it share cookies as with `cookies_session`, and one proxy of the pool.',
+  ],
   get_headers: [
     flag,
     'false',
@@ -202,7 +207,7 @@ const anyToken = {
   max_age: [
     integer(1, MAX_AGE_SECONDS, 's'),
     '',
-    'A stored page of this URL, with the same token and parameters, is the result if it is not older: nothing is requested then. The result has `crawled_at`. POST and PUT, `scraper`, `autoparse`, `screenshot` and `cookies_session` request the page always.',
+    'A stored page of this URL, with the same token and parameters, is the result if it is not older: nothing is requested then. The result has `crawled_at`. POST and PUT, `scraper`, `autoparse`, `screenshot`, `session` and `cookies_session` request the page always.',
   ],
   tor_network: [flag, 'false', "Through the operator's proxy to the Tor network."],
 } as const satisfies Record<string, Row>;

@@ -1,7 +1,9 @@
 import type { Clock } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
 import { createRid } from '../../domain/rid.ts';
+import { sessionKey } from '../../domain/session-key.ts';
 import { parseHttpUrl } from '../../domain/target-url.ts';
-import type { CrawlEngine, Page } from '../../engine/engine.ts';
+import type { CrawlEngine, CrawlTask, Page } from '../../engine/engine.ts';
 import { failedPage } from '../../engine/failed-page.ts';
 import type { RobotsGate } from '../../engine/politeness/robots-gate.ts';
 import type { ScreenshotStore } from '../../store/store.ts';
@@ -106,16 +108,21 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
     return isBrowsed ? inBrowser(order, signal) : threads.crawl(order, signal);
   }
 
-  /** Crawls through one proxy, or through none. */
+  /** Crawls through one proxy, or through none, with the cookies of its session there. */
   async function crawlBy(
     way: WayOut,
     { task, ...order }: CrawlOrder,
     signal: AbortSignal,
   ): Promise<PoliteCrawl> {
-    const there = { ...order, task: { ...task, proxy: way.proxy } };
-    return task.politeness?.robotsTxt === true
+    const jar = jarName(task, way);
+    const session = jar === undefined ? undefined : deps.sessions.open(task, jar);
+    const there = { ...order, task: { ...task, proxy: way.proxy, ...defined({ session }) } };
+    const crawled = await (task.politeness?.robotsTxt === true
       ? afterRobots(there, way, signal)
-      : inEngine(there, signal);
+      : inEngine(there, signal));
+    // A reader of the page can rely on its cookies, in any process.
+    await session?.written();
+    return crawled;
   }
 
   /**
@@ -150,15 +157,15 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
 
   return {
     result,
-    async crawl(order, signal) {
-      const { task } = order;
-      const { cookies_session: name = '' } = task.request.parameters;
-      if (name === '') return crawl(order, signal);
-      const session = deps.sessions.open(task, name);
-      const crawled = await crawl({ ...order, task: { ...task, session } }, signal);
-      // A reader of the page can rely on its cookies, in any process.
-      await session.written();
-      return crawled;
-    },
+    crawl,
   };
+}
+
+/**
+ * Where the cookies of a crawl are kept; undefined if it shares none. Those of a `session` belong to
+ * its identity and its proxy, so that a site sees all three together.
+ */
+function jarName({ request }: CrawlTask, { id }: WayOut): string | undefined {
+  const { cookies_session: jar, session } = request.parameters;
+  return session === undefined ? jar : `${sessionKey(request.parameters)} ${id}`;
 }

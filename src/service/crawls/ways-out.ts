@@ -9,6 +9,7 @@ import {
   type ProxyPool,
   proxyUrl,
 } from '../../domain/proxy-pools.ts';
+import { sessionKey } from '../../domain/session-key.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { CrawlResult } from '../../threads/build-result.ts';
 import type { CrawlOrder } from '../../threads/crawl-threads.ts';
@@ -121,10 +122,20 @@ export function createWaysOut(deps: {
       const now = nowMs();
       const { rid = '' } = spec;
       let opensAtMs = Number.POSITIVE_INFINITY;
-      for (const { pool, proxy } of inTurn(candidates, spec.rid, retry + tries)) {
+      const order =
+        parameters.session === undefined
+          ? inTurn(candidates, spec.rid, retry + tries)
+          : ofSession(
+              candidates,
+              [task.accountId, task.tokenType, sessionKey(parameters)].join(' '),
+            );
+      for (const { pool, proxy } of order) {
         if (proxy.url === undefined) return DIRECTLY;
         const use = { proxy, accountId: task.accountId, host };
-        const isLast = candidates.all.length > 1 && failedFor.get(rid) === proxy.id;
+        const isLast =
+          candidates.all.length > 1 &&
+          parameters.session === undefined &&
+          failedFor.get(rid) === proxy.id;
         const at = health.opensAt(use, now) ?? (isLast ? now + OTHERS_MS : undefined);
         if (at !== undefined) {
           opensAtMs = Math.min(opensAtMs, at);
@@ -165,4 +176,20 @@ function* inTurn({ all }: Candidates, rid: string | undefined, turn: number): Ge
     const candidate = all[(first + at) % all.length];
     if (candidate !== undefined) yield candidate;
   }
+}
+
+/**
+ * The proxies in the order in which a session uses them: by a score of each with the session
+ * (rendezvous hashing). So every process finds the same one, and if a proxy is left out or a pool
+ * changes, only its own sessions move.
+ */
+function* ofSession({ all }: Candidates, session: string): Generator<Candidate> {
+  const key = hashText(session);
+  const score = ({ hash }: Candidate): number => mix(hash, key);
+  let best: Candidate | undefined;
+  for (const each of all) if (best === undefined || score(each) > score(best)) best = each;
+  if (best === undefined) return;
+  yield best;
+  const others = all.filter((each) => each !== best);
+  yield* others.toSorted((left, right) => score(right) - score(left));
 }
