@@ -109,9 +109,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
     dispatcher: service.dispatcher.activity,
     hosts: service.dispatcher.troubledHosts,
     threads: engines.threads.activity,
+    proxies: config.proxies.length === 0 ? undefined : waysOut,
     pools: measuredPools(pools),
   });
-  const operator = wireOperator(context, { service, store, scheduler }, stack);
+  const operator = wireOperator(context, { service, store, scheduler, waysOut }, stack);
   const edge = wireEdge(context, { service, store, operator, backups });
   if (config.role !== 'api') {
     service.defineTasks();

@@ -20,6 +20,35 @@ export interface ProxyPool {
   readonly proxies: readonly PoolProxy[];
 }
 
+/** Why a proxy is not used, and until when, in milliseconds of the service time. */
+export interface ProxyTrouble {
+  readonly reason: string;
+  readonly untilMs: number;
+}
+
+/** What a proxy has done since this process started. */
+export interface ProxyNumbers {
+  readonly pages: number;
+  /** Block pages, and 429. */
+  readonly blocks: number;
+  readonly failures: number;
+  /** Bytes. */
+  readonly received: number;
+  readonly sent: number;
+}
+
+/** A proxy as the operator sees it. */
+export interface ProxyReport extends ProxyNumbers {
+  readonly pool: string;
+  /** Its place in the pool, from 0 on. */
+  readonly index: number;
+  readonly label: string;
+  /** Why it has a cool-down for everyone; undefined if it has none. */
+  readonly trouble: ProxyTrouble | undefined;
+  /** Hosts that block it, for one account at least; a few of them. */
+  readonly blockedAt: readonly string[];
+}
+
 /** Which pools a crawl asks for. */
 export interface PoolWish {
   /** The name of a pool; `direct` for no proxy. */

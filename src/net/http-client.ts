@@ -1,5 +1,6 @@
 import type { CodedBody } from '../domain/body-coding.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
+import type { Traffic } from './proxy-traffic.ts';
 
 /** Memory for the bodies of one crawl. */
 export interface Room {
@@ -112,6 +113,8 @@ export class HttpError extends Error {
 export interface HttpClient {
   /** Throws {@link HttpError}. */
   request(request: HttpRequest): Promise<HttpResponse>;
+  /** The bytes through a proxy since this was last called for it. */
+  takeTraffic(proxyUrl: string): Traffic;
   /** Ends all exchanges and connections. */
   close(): Promise<void>;
 }

@@ -26,6 +26,8 @@ export interface OriginPoolsDeps {
   /** As in `NetworkSettings`. */
   readonly torProxy?: string | undefined;
   readonly proxyTarget?: 'address' | 'name' | undefined;
+  /** Called with each connection to a proxy. */
+  readonly onTunnel: (proxyUrl: string, socket: Socket) => void;
 }
 
 /** A pool that one request uses. */
@@ -96,6 +98,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       onSocket(socket: Socket) {
         connecting.add(socket);
         socket.once('close', () => connecting.delete(socket));
+        if (proxyUrl !== undefined) deps.onTunnel(proxyUrl, socket);
       },
       onConnected(socket: Socket) {
         connecting.delete(socket);

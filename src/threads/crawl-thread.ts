@@ -160,6 +160,7 @@ async function perform(
       session: cookies && createSession(id, cookies),
       onSent: tellsSent ? () => post({ kind: 'sent', id }) : undefined,
     }),
+    onTraffic: (traffic) => post({ kind: 'traffic', id, traffic }),
   };
   try {
     const page = await engine.crawl(task, crawl.abort.signal);

@@ -111,6 +111,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     let canKeep = false;
     stack.defer(() => turn.keepUntil(loan.giveBack(canKeep)));
     stack.defer(() => over.abort());
+    if (task.proxy !== undefined) stack.defer(() => task.onTraffic?.(proxy.traffic));
     const ended = AbortSignal.any([inTime, over.signal]);
     const exceededSize = (): boolean =>
       proxy.isExhausted || proxy.wasCutOff(pageVisit.document?.url ?? '');

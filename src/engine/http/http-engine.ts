@@ -17,7 +17,7 @@ import { type CrawlerIdentity, packagedChromeMajor, userAgents } from './user-ag
 /** What the engine crawls with, and its limits. */
 export interface HttpEngineDeps {
   /** The caller closes it. */
-  readonly client: Pick<HttpClient, 'request'>;
+  readonly client: Pick<HttpClient, 'request' | 'takeTraffic'>;
   readonly clock: ServiceClock;
   readonly limits: {
     /** For a whole crawl, including redirects. */
@@ -60,6 +60,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       onSent,
       claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
     });
+    if (proxy !== undefined) task.onTraffic?.(client.takeTraffic(proxy));
     const changes = task.session && cookieChanges(kept, cookies.all());
     if (changes !== undefined) task.session?.change(changes);
     return toPage(task, result);

@@ -116,7 +116,7 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
   ): Promise<PoliteCrawl> {
     const jar = jarName(task, way);
     const session = jar === undefined ? undefined : deps.sessions.open(task, jar);
-    const there = { ...order, task: { ...task, proxy: way.proxy, ...defined({ session }) } };
+    const there = { ...order, task: { ...task, ...way.task, ...defined({ session }) } };
     const crawled = await (task.politeness?.robotsTxt === true
       ? afterRobots(there, way, signal)
       : inEngine(there, signal));

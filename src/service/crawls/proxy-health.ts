@@ -1,6 +1,6 @@
 import { createHostHealth, type HostHealth } from '../../dispatcher/host-health.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
-import type { PoolProxy } from '../../domain/proxy-pools.ts';
+import type { PoolProxy, ProxyTrouble } from '../../domain/proxy-pools.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { CrawlResult } from '../../threads/build-result.ts';
 
@@ -39,8 +39,10 @@ export interface ProxyHealth {
   /** When the proxy may be used next, in milliseconds of the service time; undefined for now. */
   opensAt(use: ProxyUse, nowMs: number): number | undefined;
   start(use: ProxyUse, nowMs: number): ProxyTry;
-  /** Why a proxy has a cool-down, for everyone, or for this account or one host of it. */
-  trouble(proxy: PoolProxy, nowMs: number): { reason: string; untilMs: number } | undefined;
+  /** Why a proxy has a cool-down for everyone. */
+  trouble(proxy: PoolProxy, nowMs: number): ProxyTrouble | undefined;
+  /** Hosts that have blocked a proxy lately, by its id; at most five for each. */
+  blockedHosts(nowMs: number): ReadonlyMap<string, readonly string[]>;
 }
 
 const NOT_REACHED: ReadonlySet<string> = new Set<FailureReason>([
@@ -69,6 +71,8 @@ const TRY_MS = 1_000;
 /** Proxies in trouble that are remembered, for each account and host. */
 const MAX_TROUBLES = 20_000;
 const MAX_HOSTS = 10_000;
+/** Hosts of a proxy that are listed. */
+const MAX_LISTED = 5;
 
 interface Entry {
   readonly health: HostHealth;
@@ -216,6 +220,17 @@ export function createProxyHealth(): ProxyHealth {
     trouble({ endpoint }, nowMs) {
       const trouble = forAll.get(endpoint)?.health.trouble;
       return trouble === undefined || trouble.untilMs <= nowMs ? undefined : trouble;
+    },
+    blockedHosts(nowMs) {
+      const found = new Map<string, string[]>();
+      for (const [key, { health }] of forSome.entries()) {
+        const [, proxyId = '', host] = key.split(' ');
+        if (host === undefined || health.notBeforeMs <= nowMs) continue;
+        const hosts = found.get(proxyId) ?? [];
+        found.set(proxyId, hosts);
+        if (hosts.length < MAX_LISTED && !hosts.includes(host)) hosts.push(host);
+      }
+      return found;
     },
   };
 }

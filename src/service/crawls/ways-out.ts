@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import {
@@ -6,11 +7,14 @@ import {
   hashText,
   mix,
   type PoolProxy,
+  type ProxyNumbers,
   type ProxyPool,
+  type ProxyReport,
   proxyUrl,
 } from '../../domain/proxy-pools.ts';
 import { sessionKey } from '../../domain/session-key.ts';
 import type { FailureReason } from '../../domain/status.ts';
+import type { CrawlTask } from '../../engine/engine.ts';
 import type { CrawlResult } from '../../threads/build-result.ts';
 import type { CrawlOrder } from '../../threads/crawl-threads.ts';
 import { createProxyHealth, type ProxyUse, type ProxyVerdict } from './proxy-health.ts';
@@ -19,6 +23,8 @@ import { createProxyHealth, type ProxyUse, type ProxyVerdict } from './proxy-hea
 export interface WayOut {
   /** URL of the proxy, with credentials; undefined for a direct connection. */
   readonly proxy: string | undefined;
+  /** What the crawl's task takes over. */
+  readonly task: Pick<CrawlTask, 'proxy' | 'onTraffic'>;
   /** The same for all proxies that stand for each other; empty for a direct connection. */
   readonly name: string;
   /** Names the proxy in what is kept of a session; empty for a direct connection. */
@@ -40,6 +46,10 @@ export interface WaysOut {
   readonly pools: readonly ProxyPool[];
   /** `tries` is the number of ways that this crawl has taken before. */
   choose(order: CrawlOrder, tries: number): WayChoice;
+  /** Every proxy, direct connections excepted. */
+  list(): ProxyReport[];
+  /** Crawls that found no proxy, by pool. */
+  waits(): ReadonlyMap<string, number>;
 }
 
 /** URLs whose last proxy is remembered. */
@@ -53,14 +63,23 @@ interface Candidate {
   readonly pool: ProxyPool;
   readonly proxy: PoolProxy;
   readonly hash: number;
+  readonly numbers: Numbers;
 }
+
+type Numbers = { -readonly [Name in keyof ProxyNumbers]: ProxyNumbers[Name] };
 
 interface Candidates {
   readonly name: string;
   readonly all: readonly Candidate[];
 }
 
-const DIRECTLY: WayOut = { proxy: undefined, name: '', id: '', end: () => 'unknown' };
+const DIRECTLY: WayOut = {
+  proxy: undefined,
+  task: {},
+  name: '',
+  id: '',
+  end: () => 'unknown',
+};
 
 /** Makes the choice; all proxies count as good at first. */
 export function createWaysOut(deps: {
@@ -74,14 +93,29 @@ export function createWaysOut(deps: {
   const waiting = createLruMap<string, true>({ maxEntries: MAX_WAITING });
   /** The proxies that have just failed URLs, which are retried through others. */
   const failedFor = createLruMap<string, string>({ maxEntries: MAX_RETRIED });
+  const numbers = new Map<PoolProxy, Numbers>();
+  const waits = new Map<string, number>();
   const nowMs = (): number => clock.now().getTime();
+
+  function numbersOf(proxy: PoolProxy): Numbers {
+    const known = numbers.get(proxy);
+    if (known !== undefined) return known;
+    const made = { pages: 0, blocks: 0, failures: 0, received: 0, sent: 0 };
+    numbers.set(proxy, made);
+    return made;
+  }
 
   function candidatesOf(found: readonly ProxyPool[]): Candidates {
     const name = found.map((pool) => pool.name).join(' ');
     const known = byPools.get(name);
     if (known !== undefined) return known;
     const all = found.flatMap((pool) =>
-      pool.proxies.map((proxy) => ({ pool, proxy, hash: hashText(proxy.id) })),
+      pool.proxies.map((proxy) => ({
+        pool,
+        proxy,
+        hash: hashText(proxy.id),
+        numbers: numbersOf(proxy),
+      })),
     );
     const made = { name, all };
     byPools.set(name, made);
@@ -129,7 +163,7 @@ export function createWaysOut(deps: {
               candidates,
               [task.accountId, task.tokenType, sessionKey(parameters)].join(' '),
             );
-      for (const { pool, proxy } of order) {
+      for (const { pool, proxy, numbers } of order) {
         if (proxy.url === undefined) return DIRECTLY;
         const use = { proxy, accountId: task.accountId, host };
         const isLast =
@@ -143,18 +177,27 @@ export function createWaysOut(deps: {
         }
         noteOpen(use, candidates);
         const started = health.start(use, now);
+        const url = proxyUrl(pool, proxy, country);
         return {
-          proxy: proxyUrl(pool, proxy, country),
+          proxy: url,
+          task: {
+            ...defined({ proxy: url }),
+            onTraffic: (traffic) => addTraffic(numbers, traffic),
+          },
           name: candidates.name,
           id: proxy.id,
           end(result) {
             const verdict = started.end(result, nowMs());
+            if (verdict === 'answered') numbers.pages += 1;
+            else if (verdict === 'blocked') numbers.blocks += 1;
+            else if (verdict !== 'unknown') numbers.failures += 1;
             if (verdict === 'answered') failedFor.delete(rid);
             else if (rid !== '') failedFor.set(rid, proxy.id);
             return verdict;
           },
         };
       }
+      waits.set(candidates.name, (waits.get(candidates.name) ?? 0) + 1);
       const [first] = candidates.all;
       if (first !== undefined) {
         const use = { proxy: first.proxy, accountId: task.accountId, host };
@@ -162,6 +205,20 @@ export function createWaysOut(deps: {
       }
       return { opensAtMs };
     },
+    list() {
+      const now = nowMs();
+      const blocked = health.blockedHosts(now);
+      return pools.flatMap((pool) =>
+        pool.proxies.flatMap((proxy, index) => {
+          const { id, label, url } = proxy;
+          if (url === undefined) return [];
+          const trouble = health.trouble(proxy, now);
+          const blockedAt = blocked.get(id) ?? [];
+          return [{ pool: pool.name, index, label, trouble, blockedAt, ...numbersOf(proxy) }];
+        }),
+      );
+    },
+    waits: () => waits,
   };
 }
 
@@ -192,4 +249,12 @@ function* ofSession({ all }: Candidates, session: string): Generator<Candidate> 
   yield best;
   const others = all.filter((each) => each !== best);
   yield* others.toSorted((left, right) => score(right) - score(left));
+}
+
+function addTraffic(
+  numbers: Numbers,
+  { received, sent }: Pick<ProxyNumbers, 'received' | 'sent'>,
+): void {
+  numbers.received += received;
+  numbers.sent += sent;
 }
