@@ -38,6 +38,8 @@ export type ProxyVerdict =
 export interface ProxyHealth {
   /** When the proxy may be used next, in milliseconds of the service time; undefined for now. */
   opensAt(use: ProxyUse, nowMs: number): number | undefined;
+  /** Whether a crawl would be the try of a proxy that has failed. */
+  isTry(use: ProxyUse): boolean;
   start(use: ProxyUse, nowMs: number): ProxyTry;
   /** Why a proxy has a cool-down for everyone. */
   trouble(proxy: PoolProxy, nowMs: number): ProxyTrouble | undefined;
@@ -201,6 +203,7 @@ export function createProxyHealth(): ProxyHealth {
       }
       return at === 0 ? undefined : at;
     },
+    isTry: (use) => entriesOf(use).some(({ health }) => health.trouble?.kind === 'away'),
     start(use, startedMs) {
       const entries = entriesOf(use);
       for (const each of entries) {

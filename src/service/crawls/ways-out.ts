@@ -163,7 +163,11 @@ export function createWaysOut(deps: {
               candidates,
               [task.accountId, task.tokenType, sessionKey(parameters)].join(' '),
             );
-      for (const { pool, proxy, numbers } of order) {
+      // A URL that has failed is not the try of a proxy that has, unless no other proxy may be used.
+      const spares = retry + tries > 0 && parameters.session === undefined;
+      const isTry = ({ proxy }: Candidate): boolean =>
+        health.isTry({ proxy, accountId: task.accountId, host });
+      for (const { pool, proxy, numbers } of spares ? lastThose(order, isTry) : order) {
         if (proxy.url === undefined) return DIRECTLY;
         const use = { proxy, accountId: task.accountId, host };
         const isLast =
@@ -257,4 +261,17 @@ function addTraffic(
 ): void {
   numbers.received += received;
   numbers.sent += sent;
+}
+
+/** The candidates in their order, but those for which `isLast` is true after the others. */
+function* lastThose(
+  order: Iterable<Candidate>,
+  isLast: (candidate: Candidate) => boolean,
+): Generator<Candidate> {
+  const last: Candidate[] = [];
+  for (const candidate of order) {
+    if (isLast(candidate)) last.push(candidate);
+    else yield candidate;
+  }
+  yield* last;
 }

@@ -143,3 +143,22 @@ test('a host that is silent to everyone is not the fault of a proxy, three hosts
   clock.advance(5_001);
   expect(mayCrawl()).toBe(true);
 });
+
+test('a URL that has failed is not the try of a proxy that has, while others may be used', () => {
+  const clock = createFrozenClock();
+  const ways = waysOf(urls(6), clock);
+  const bad = new Set<string | undefined>();
+  while (bad.size < 3) {
+    const way = choose(ways);
+    bad.add(way?.proxy);
+    way?.end(result('proxy_failed', 0));
+  }
+  clock.advance(60_000);
+  for (let n = 0; n < 50; n += 1) {
+    const way = choose(ways, { retry: 1 });
+    expect(bad).not.toContain(way?.proxy);
+    way?.end(result(undefined, 200));
+  }
+  const first = Array.from({ length: 50 }, () => choose(ways)?.proxy);
+  expect(first.filter((proxy) => bad.has(proxy)).length).toBe(3);
+});
