@@ -1,7 +1,15 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { OperatorService, SetupState } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
+import {
+  OperatorService,
+  type ProxySchema,
+  SetupState,
+} from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
+import { defined } from '../domain/defined.ts';
 import type { Logger } from '../domain/logger.ts';
+import type { ProxyReport } from '../domain/proxy-pools.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { WaysOut } from '../service/crawls/ways-out.ts';
 import type { ProcessReports } from '../service/operator/process-reports.ts';
 import type { SetupState as DomainSetupState, ReadSetup } from '../service/operator/setup.ts';
 import { audited } from './audit.ts';
@@ -14,10 +22,14 @@ const STATES: Readonly<Record<DomainSetupState, SetupState>> = {
   unchecked: SetupState.UNCHECKED,
 };
 
+/** Most proxies in one reply. */
+const MAX_PROXIES = 1_000;
+
 /** What the operator's methods work with. */
 export interface OperatorParts {
   readonly reports: Pick<ProcessReports, 'installation'>;
   readonly readSetup: ReadSetup;
+  readonly listProxies: WaysOut['list'];
   readonly version: string;
 }
 
@@ -27,6 +39,7 @@ export function operatorHandlers({
   logger,
   reports,
   readSetup,
+  listProxies,
   version,
 }: OperatorParts & {
   readonly authenticator: Pick<Authenticator, 'authenticateAdmin'>;
@@ -57,6 +70,21 @@ export function operatorHandlers({
         };
       }),
 
+    listProxies: ({ pool }, call) =>
+      asAdmin(call, 'ListProxies', async () => {
+        const found = listProxies().filter((each) => pool === '' || each.pool === pool);
+        const isInTrouble = ({ trouble, blockedAt }: ProxyReport): boolean =>
+          trouble !== undefined || blockedAt.length > 0;
+        const ordered = [
+          ...found.filter(isInTrouble),
+          ...found.filter((each) => !isInTrouble(each)),
+        ];
+        return {
+          proxies: ordered.slice(0, MAX_PROXIES).map(toProxyMessage),
+          totalCount: found.length,
+        };
+      }),
+
     getSetup: ({ check }, call) =>
       asAdmin(call, 'GetSetup', async () => {
         const items = await readSetup(check);
@@ -69,4 +97,21 @@ export function operatorHandlers({
         };
       }),
   });
+}
+
+function toProxyMessage({ trouble, ...proxy }: ProxyReport): MessageInitShape<typeof ProxySchema> {
+  return {
+    pool: proxy.pool,
+    proxy: proxy.label,
+    ...defined({
+      trouble: trouble?.reason,
+      retryAt: trouble && timestampFromDate(new Date(trouble.untilMs)),
+    }),
+    pages: BigInt(proxy.pages),
+    blocks: BigInt(proxy.blocks),
+    failures: BigInt(proxy.failures),
+    receivedBytes: BigInt(proxy.received),
+    sentBytes: BigInt(proxy.sent),
+    blockedAt: [...proxy.blockedAt],
+  };
 }

@@ -17,6 +17,7 @@ import { createAgendaScheduler } from '../scheduler/agenda/agenda-scheduler.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { TokenPair } from '../service/accounts/accounts.ts';
 import { ensureDefaultAccount } from '../service/accounts/default-account.ts';
+import { createWaysOut } from '../service/crawls/ways-out.ts';
 import type { Service } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
 import { withMetrics } from '../store/with-metrics.ts';
@@ -86,7 +87,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const draining: (() => Promise<void>)[] = [() => agenda.close(closeMs)];
   stack.defer(async () => void (await Promise.all(draining.map((drain) => drain()))));
   const scheduler = onTimeOf(backend.clock, agenda, clock);
-  const service = wireService(context, { store, scheduler, engines });
+  const waysOut = createWaysOut({ pools: config.proxies, clock, logger });
+  const service = wireService(context, { store, scheduler, engines, waysOut });
   saveHosts = service.dispatcher.close;
   saveAudit = service.auditTrail.close;
   const backups = openBackups(config, backend, logger);
@@ -111,9 +113,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
     dispatcher: service.dispatcher.activity,
     hosts: service.dispatcher.troubledHosts,
     threads: engines.threads.activity,
+    proxies: config.proxies.length === 0 ? undefined : waysOut,
     pools: measuredPools(pools),
   });
-  const operator = wireOperator(context, { service, store, scheduler }, stack);
+  const operator = wireOperator(context, { service, store, scheduler, waysOut }, stack);
   const edge = wireEdge(context, { service, store, operator, backups });
   if (config.role !== 'api') {
     service.defineTasks();

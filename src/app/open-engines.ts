@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { Config } from '../config/config.ts';
+import { TOR } from '../domain/proxy-pools.ts';
 import type { BrowserPool } from '../engine/browser/browser-pool.ts';
 import { NO_SANDBOX, runsAsRoot } from '../engine/browser/sandbox.ts';
 import type { CrawlEngine } from '../engine/engine.ts';
@@ -56,9 +57,13 @@ function networkSettings(config: Config): NetworkSettings {
     allow: config.networkAllow,
     deny: config.networkDeny,
     dnsServers: config.dnsServers,
-    torProxy: config.proxies['tor'],
+    torProxy: torProxyOf(config),
     proxyTarget: config.proxyTarget,
   };
+}
+
+function torProxyOf({ proxies }: Config): string | undefined {
+  return proxies.find(({ name }) => name === TOR)?.proxies[0]?.url;
 }
 
 function crawlLimits(config: Config) {
@@ -86,7 +91,6 @@ function openThreads(
     settings: {
       network,
       limits: crawlLimits(config),
-      proxies: config.proxies,
       identity: config.crawlerIdentity,
     },
     onRefused,
@@ -121,7 +125,7 @@ function lazyBrowserEngine(
     return createBrowserEngine({
       clock,
       logger,
-      proxies: config.proxies,
+      torProxy: torProxyOf(config),
       limits: crawlLimits(config),
       maxPages: config.browserPages,
       identity,

@@ -232,13 +232,16 @@ function monitoringCheck(
 }
 
 function proxiesCheck({ proxies }: Config): SetupCheck {
-  const names = Object.keys(proxies);
+  const names = proxies.map((pool) => `${pool.name} (${pool.proxies.length})`);
   return {
     name: 'proxies',
     settings: ['PROXIES'],
     look: () =>
       names.length === 0
-        ? missing('There are no proxies.', 'Crawls with `country` or `tor_network` need PROXIES.')
+        ? missing(
+            'There are no proxies.',
+            'Crawls with `proxy`, `country` or `tor_network` need PROXIES.',
+          )
         : ok(`There are proxies for ${names.join(', ')}.`),
   };
 }

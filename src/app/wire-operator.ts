@@ -4,6 +4,7 @@ import { wallNow } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
 import { osProcessName } from '../domain/os-process.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
+import type { WaysOut } from '../service/crawls/ways-out.ts';
 import { watchEndedProcesses } from '../service/operator/ended-processes.ts';
 import { createProcessReports } from '../service/operator/process-reports.ts';
 import { createSetup } from '../service/operator/setup.ts';
@@ -19,10 +20,12 @@ export function wireOperator(
     service,
     store,
     scheduler,
+    waysOut,
   }: {
     readonly service: Pick<Service, 'dispatcher'>;
     readonly store: Store;
     readonly scheduler: Scheduler;
+    readonly waysOut: Pick<WaysOut, 'list'>;
   },
   stack: AsyncDisposableStack,
 ): OperatorParts {
@@ -50,6 +53,7 @@ export function wireOperator(
   return {
     reports,
     version: VERSION,
+    listProxies: waysOut.list,
     readSetup: createSetup({
       checks: setupChecks({ ...context, crawlers: store.crawlers }),
       accounts: store.accounts,

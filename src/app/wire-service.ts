@@ -4,6 +4,7 @@ import { createMailer } from '../mail/mailer.ts';
 import { uncallableReason } from '../net/callable-url.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import { createDiskRoom, unlimitedDisk } from '../service/accounts/disk-room.ts';
+import type { WaysOut } from '../service/crawls/ways-out.ts';
 import { createService, type Service, type ServiceSettings } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
 import { createWebhook } from '../webhook/create-webhook.ts';
@@ -15,12 +16,13 @@ export interface ServiceParts {
   readonly store: Store;
   readonly scheduler: Scheduler;
   readonly engines: Engines;
+  readonly waysOut: WaysOut;
 }
 
 /** Wires the use cases; nothing runs yet. */
 export function wireService(context: AppContext, parts: ServiceParts): Service {
   const { config, logger, clock, metrics, pools, traits } = context;
-  const { store, scheduler, engines } = parts;
+  const { store, scheduler, engines, waysOut } = parts;
   const { client, threads, browser } = engines;
   return createService({
     store,
@@ -28,6 +30,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     threads,
     browser,
     robots: createRobotsGate({ client, clock }),
+    waysOut,
     shared: pools.dispatch,
     webhook: createWebhook({
       client,
@@ -78,7 +81,6 @@ function serviceSettings(
     inlineConcurrency: config.inlineConcurrency,
     browserPages: config.browserPages,
     whyNotCallable: (callbackUrl) => uncallableReason(callbackUrl, guard),
-    proxies: config.proxies,
     allowsSnippets: config.jsSnippets,
     defaults: {
       concurrency: config.defaultConcurrency,

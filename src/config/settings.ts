@@ -6,6 +6,7 @@ import { parseCidr, parseNetworkAllow } from '../net/network-allow.ts';
 import { parseNetworkDeny } from '../net/network-deny.ts';
 import { browserSettings } from './browser-settings.ts';
 import { observabilitySettings } from './observability-settings.ts';
+import { parseProxies } from './parse-proxies.ts';
 import { quotaSettings } from './quota-settings.ts';
 import { type ConfigText, choice, integer, text, token, url } from './setting-parsers.ts';
 import { usableMemory } from './usable-memory.ts';
@@ -87,31 +88,6 @@ function dnsServers(value: string): readonly string[] {
     }
     return isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
   });
-}
-
-function proxies(value: string): Readonly<Record<string, string>> {
-  if (value === '') return {};
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(value);
-  } catch (error) {
-    throw new Error('must be JSON, for example {"DE":"http://user:password@proxy:8080"}', {
-      cause: error,
-    });
-  }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
-    throw new Error('must be a JSON object from ISO country to proxy URL');
-  }
-  for (const [country, proxy] of Object.entries(parsed)) {
-    if (!/^([A-Z]{2}|tor|\*)$/.test(country)) {
-      throw new Error(`"${country}" is not a two-letter upper-case country, nor tor, nor *`);
-    }
-    const direct = proxy === 'direct' && country !== 'tor';
-    if (!direct && (typeof proxy !== 'string' || !/^https?:\/\//.test(proxy))) {
-      throw new Error(`the proxy of ${country} must be an http or https URL, or direct`);
-    }
-  }
-  return parsed as Readonly<Record<string, string>>;
 }
 
 /** Every setting, in the order of docs/settings.md. The fallback is the documented default. */
@@ -338,9 +314,9 @@ export const settings = {
   proxies: {
     variable: 'PROXIES',
     fallback: '',
-    parse: proxies,
+    parse: parseProxies,
     meaning:
-      'JSON from ISO country (or tor) to the proxy URL used for it, or "direct" for none; "*" stands for every other country.',
+      'JSON from pool to its proxies: a URL (http, https, socks5), a list, or an object, see proxies.md. A pool may be named by an ISO country, "*" for every other country, or tor; "direct" stands for no proxy.',
   },
   proxyTarget: {
     variable: 'PROXY_TARGET',

@@ -8,13 +8,16 @@ export type HostAnswer =
   /** The host asks for less: 429, or 503. */
   | { readonly kind: 'slow'; readonly retryAfterMs?: number | undefined }
   /** The host was not reached. */
-  | { readonly kind: 'away'; readonly reason: string };
+  | { readonly kind: 'away'; readonly reason: string; readonly retryAfterMs?: number | undefined }
+  /** Nothing can ask the host before; it is put aside, and has not failed. */
+  | { readonly kind: 'waits'; readonly reason: string; readonly untilMs: number };
 
 /** Reasons for which a host counts as not reached. */
 export const AWAY: ReadonlySet<string> = new Set<FailureReason>([
   'name_not_found',
   'connection_failed',
   'connect_timeout',
+  'proxy_refused',
   'timeout',
   'tls_failed',
   'robots_unreachable',
@@ -40,7 +43,7 @@ export interface HostHealth {
   restore(saved: SavedHealth, nowMs: number): void;
 }
 
-/** This many crawls in a row that do not reach a host put it aside. */
+/** This many crawls in a row that do not reach a host put it aside, unless another number is given. */
 const AWAY_FAILURES = 3;
 /** How long a host is put aside at first, and at most. Each failed try doubles it. */
 const ASIDE_MS = { first: 5_000, longest: 15 * 60_000 } as const;
@@ -55,7 +58,7 @@ const LONGEST_RETRY_AFTER_MS = 15 * 60_000;
  * Makes the health of a host of which nothing is known. A host that did not answer for longer than
  * `windowMs` is not put aside any more: each of its URLs is tried once and fails.
  */
-export function createHostHealth(windowMs: () => number): HostHealth {
+export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAILURES): HostHealth {
   let notBeforeMs = 0;
   let spacingMs = 0;
   let failures = 0;
@@ -65,7 +68,7 @@ export function createHostHealth(windowMs: () => number): HostHealth {
   /** Crawls that started before tell nothing new about the last change. */
   let changedMs = Number.NEGATIVE_INFINITY;
 
-  const isAside = (): boolean => failures >= AWAY_FAILURES;
+  const isAside = (): boolean => failures >= awayFailures;
 
   /** The host was reached. Returns whether it was put aside. */
   function reached(nowMs: number): boolean {
@@ -102,7 +105,22 @@ export function createHostHealth(windowMs: () => number): HostHealth {
     return !wasSlow;
   }
 
-  function away(reason: string, startedMs: number, nowMs: number): boolean {
+  function waits(reason: string, untilMs: number, nowMs: number): boolean {
+    failures = Math.max(failures, awayFailures);
+    changedMs = nowMs;
+    notBeforeMs = Math.max(notBeforeMs, untilMs);
+    trouble = { kind: 'away', reason, untilMs: notBeforeMs };
+    return true;
+  }
+
+  function away(
+    {
+      reason,
+      retryAfterMs = 0,
+    }: { readonly reason: string; readonly retryAfterMs?: number | undefined },
+    startedMs: number,
+    nowMs: number,
+  ): boolean {
     // Crawls that were in flight when the host was put aside.
     if (isAside() && startedMs <= changedMs) return false;
     failures += 1;
@@ -111,7 +129,7 @@ export function createHostHealth(windowMs: () => number): HostHealth {
     const isOver = nowMs - awaySinceMs >= windowMs();
     asideMs = isOver ? 0 : Math.min(Math.max(asideMs * 2, ASIDE_MS.first), ASIDE_MS.longest);
     changedMs = nowMs;
-    notBeforeMs = nowMs + asideMs;
+    notBeforeMs = nowMs + Math.max(asideMs, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
     trouble = { kind: 'away', reason, untilMs: notBeforeMs };
     return true;
   }
@@ -138,7 +156,8 @@ export function createHostHealth(windowMs: () => number): HostHealth {
     ended(answer, startedMs, nowMs) {
       if (answer.kind === 'answered') return answered(startedMs, nowMs);
       if (answer.kind === 'slow') return slow(answer.retryAfterMs, startedMs, nowMs);
-      return away(answer.reason, startedMs, nowMs);
+      if (answer.kind === 'waits') return waits(answer.reason, answer.untilMs, nowMs);
+      return away(answer, startedMs, nowMs);
     },
     saved() {
       if (trouble === undefined) return undefined;

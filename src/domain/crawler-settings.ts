@@ -47,7 +47,7 @@ function integer(range: Pick<IntegerSetting, 'min' | 'max' | 'default'>): Intege
   return { ...range, check: (field, value) => integerInRange(field, value, range.min, range.max) };
 }
 
-const GROUP = /^[\w.-]{1,64}$/;
+const NAME = /^[\w.-]{1,64}$/;
 
 const politeness: Setting<Politeness | undefined> = {
   default: undefined,
@@ -55,7 +55,7 @@ const politeness: Setting<Politeness | undefined> = {
     integerInRange(`${field}.max_per_host`, maxPerHost, 0, POLITENESS_BOUNDS.maxPerHost);
     integerInRange(`${field}.delay_ms`, delayMs, 0, POLITENESS_BOUNDS.delayMs);
     const rules = checkHostRules(`${field}.hosts`, hosts);
-    if (group !== '' && !GROUP.test(group)) {
+    if (group !== '' && !NAME.test(group)) {
       const name = `${field}.group`;
       throw invalidField(
         name,
@@ -89,6 +89,15 @@ const unique: Setting<boolean | undefined> = {
   check: (_field, value) => value || undefined,
 };
 
+const proxy: Setting<string | undefined> = {
+  default: undefined,
+  check(field, value) {
+    if (value === '') return undefined;
+    if (NAME.test(value)) return value;
+    throw invalidField(field, `${field} must be the name of a pool of proxies.`);
+  },
+};
+
 const uniqueFor: Setting<number | undefined> = {
   default: undefined,
   check: (field, value) => integerInRange(field, value, 0, MAX_UNIQUE_SECONDS) || undefined,
@@ -114,6 +123,8 @@ export const crawlerSettings = {
   /** Hours from the first try in which retries are made. */
   retryWindowHours: integer({ min: 1, max: 336, default: 48 }),
   politeness,
+  /** The pool of proxies that it crawls through; none if absent. */
+  proxy,
   /** Whether all hosts of a registrable domain count as one host. Applies to URLs pushed from then on. */
   groupByDomain: { default: false, check: (_field: string, value: boolean) => value },
   /** Whether pushes are unique unless they say otherwise. */

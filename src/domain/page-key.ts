@@ -10,9 +10,9 @@ const OF_THE_REPLY: ReadonlySet<string> = new Set(['max_age', 'pretty', 'format'
  * data, screenshots and shared cookies.
  */
 export function pageKey({ method, parameters }: CrawlRequest): string | undefined {
-  const { scraper, autoparse, screenshot, cookies_session: session, format } = parameters;
+  const { scraper, autoparse, screenshot, cookies_session: jar, session, format } = parameters;
   const isOwn = scraper !== undefined || autoparse === true || screenshot === true;
-  if (method !== 'GET' || isOwn || session !== undefined) return undefined;
+  if (method !== 'GET' || isOwn || jar !== undefined || session !== undefined) return undefined;
   const relevant = Object.entries(parameters).filter(([name]) => !OF_THE_REPLY.has(name));
   // Storage keeps Markdown in place of the page.
   if (format === 'md') relevant.push(['format', format]);

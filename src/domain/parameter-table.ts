@@ -176,6 +176,11 @@ const anyToken = {
     '',
     'Name of a cookie jar kept between calls of the same token; expires 300 s after its last use.',
   ],
+  session: [
+    text(32, checkPrintable),
+    '',
+    'Name of a visitor: crawls of the same token with it share cookies as with `cookies_session`, and one proxy of the pool.',
+  ],
   get_headers: [
     flag,
     'false',
@@ -183,6 +188,11 @@ const anyToken = {
   ],
   get_cookies: [flag, 'false', "The target's Set-Cookie in the result, as `original_set_cookie`."],
   country: [text(2, checkCountry), '', 'Exit country; needs a proxy of the operator for it.'],
+  proxy: [
+    text(32, checkPrintable),
+    '',
+    "Name of a pool of the operator's proxies, in place of the crawler's setting; `direct` for none.",
+  ],
   scraper: [
     { ...words(...SCRAPER_NAMES), nearest: nearestScraper },
     '',
@@ -197,7 +207,7 @@ const anyToken = {
   max_age: [
     integer(1, MAX_AGE_SECONDS, 's'),
     '',
-    'A stored page of this URL, with the same token and parameters, is the result if it is not older: nothing is requested then. The result has `crawled_at`. POST and PUT, `scraper`, `autoparse`, `screenshot` and `cookies_session` request the page always.',
+    'A stored page of this URL, with the same token and parameters, is the result if it is not older: nothing is requested then. The result has `crawled_at`. POST and PUT, `scraper`, `autoparse`, `screenshot`, `session` and `cookies_session` request the page always.',
   ],
   tor_network: [flag, 'false', "Through the operator's proxy to the Tor network."],
 } as const satisfies Record<string, Row>;

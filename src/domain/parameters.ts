@@ -58,7 +58,14 @@ export function parseCrawlParameters(
   }
   assertDrawable(parsed);
   assertReadable(parsed);
+  assertOneSession(parsed);
   return parsed;
+}
+
+/** Throws when cookies are to be kept in two places. */
+function assertOneSession({ session, cookies_session: jar }: CrawlParameters): void {
+  if (session === undefined || jar === undefined) return;
+  throw invalidField('session', 'session cannot be combined with cookies_session.');
 }
 
 /** Throws when a PDF is asked for, and what only a page has. */

@@ -54,7 +54,12 @@ export const FAILURES = {
   connection_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
   // Certificates are renewed, and handshakes fail when a server is overloaded or replaced.
   tls_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
+  // The proxy was not reached, or refused the credentials.
   proxy_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
+  // The proxy did not connect to the target.
+  proxy_refused: { cbStatus: CB_STATUS.unreachable, transient: true },
+  // No proxy of the pool may be used now.
+  proxy_unavailable: { cbStatus: CB_STATUS.tryAgain, transient: true },
   connect_timeout: { cbStatus: CB_STATUS.timedOut, transient: true },
   timeout: { cbStatus: CB_STATUS.timedOut, transient: true },
   // A server that is being restarted breaks responses for a while. One that breaks them each time
@@ -105,6 +110,7 @@ export const UNTRIED: ReadonlySet<string> = new Set<FailureReason>([
   'memory_busy',
   'browser_busy',
   'browser_unavailable',
+  'proxy_unavailable',
 ]);
 
 /** Most retries after a failure for this reason; infinite if only the crawler's setting counts. */

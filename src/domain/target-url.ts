@@ -23,8 +23,8 @@ export function parseTargetUrl(text: string): TargetUrl {
   if (url.length * 3 > MAX_URL_BYTES && Buffer.byteLength(url) > MAX_URL_BYTES) {
     throw invalidField('url', `The url is longer than ${MAX_URL_BYTES} bytes.`);
   }
-  const parsed = URL.parse(url);
-  if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+  const parsed = parseHttpUrl(url);
+  if (parsed === undefined) {
     throw invalidField(
       'url',
       'The url must be an absolute http or https URL, percent-encoded when it is a query parameter.',
@@ -36,4 +36,10 @@ export function parseTargetUrl(text: string): TargetUrl {
 /** The host of a URL with its port, unless that is the usual one; empty for what is no URL. */
 export function hostOf(url: string): string {
   return URL.parse(url)?.host ?? '';
+}
+
+/** An absolute http or https URL; undefined for any other text. */
+export function parseHttpUrl(text: string): URL | undefined {
+  const url = URL.parse(text);
+  return url !== null && /^https?:$/.test(url.protocol) ? url : undefined;
 }

@@ -4,6 +4,7 @@ import type { Politeness } from '../domain/crawler-settings.ts';
 import type { CrawlRequest } from '../domain/job.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { Room } from '../net/http-client.ts';
+import type { Traffic } from '../net/proxy-traffic.ts';
 import type { BodyRead, ReceivedBody } from './http/read-body.ts';
 
 /** Reads a body, which keeps a processor busy, while other crawls continue. */
@@ -25,6 +26,10 @@ export interface CrawlTask {
   /** Undefined for an inline crawl. */
   readonly crawlerId: string | undefined;
   readonly politeness: Politeness | undefined;
+  /** Setting `proxy` of the crawler: the pool of crawls that name none. */
+  readonly pool?: string | undefined;
+  /** URL of the proxy that the crawl goes through, with credentials; default none. */
+  readonly proxy?: string | undefined;
   /** Default: the cookies of the crawl are its own. */
   readonly session?: CookieSession;
   /** Memory for the bodies that the crawl reads; default: only the size limit applies. */
@@ -33,6 +38,8 @@ export interface CrawlTask {
   readonly readBody?: ReadBody;
   /** Called when a request was sent to the target, as far as the engine sees it. */
   readonly onSent?: () => void;
+  /** Called with the bytes through the proxy, when the crawl has ended. */
+  readonly onTraffic?: (traffic: Traffic) => void;
 }
 
 /** Why a crawl failed. */

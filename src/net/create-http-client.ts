@@ -10,6 +10,7 @@ import { httpError, toHttpError } from './http-failures.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import type { NetworkSettings } from './network-settings.ts';
 import { createOriginPools } from './origin-pools.ts';
+import { createProxyTraffic } from './proxy-traffic.ts';
 import { createResolver } from './resolver.ts';
 import { ExchangeError, HeldBack, isBroken, runExchange } from './run-exchange.ts';
 import { basicAuthorization, effectivePort, pathAndQuery } from './url-parts.ts';
@@ -61,7 +62,9 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
   const { ca, http2 = true, maxOrigins = 256, dnsServers = [], torProxy, proxyTarget } = deps;
   const guard = createAddressGuard(deps.allow, { deny: deps.deny });
   const lookup = deps.lookup ?? createResolver({ servers: dnsServers });
+  const traffic = createProxyTraffic();
   const pools = createOriginPools({
+    onTunnel: traffic.track,
     guard,
     lookup,
     ca,
@@ -114,6 +117,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
             ready: deps.ready,
             onStart() {
               reused = pool.connections() === before;
+              pool.started();
             },
             onDone: (accepted) => pool.release(accepted),
           }),
@@ -154,6 +158,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
         throw toReportedError(error, url, request);
       }
     },
+    takeTraffic: traffic.take,
     async close() {
       for (const abort of running.values()) abort(new Error('the client was closed'));
       await pools.destroy();

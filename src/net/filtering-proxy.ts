@@ -8,6 +8,7 @@ import type { HttpFailure } from './http-client.ts';
 import { httpError, toHttpError } from './http-failures.ts';
 import { createKeptConnections } from './kept-connections.ts';
 import { MAX_HEADER_BYTES } from './origin-pools.ts';
+import type { Traffic } from './proxy-traffic.ts';
 import {
   type ConnectTarget,
   connectToTarget,
@@ -48,6 +49,8 @@ export interface FilteringProxy extends AsyncDisposable {
   failureAt(authority: string): HttpFailure | undefined;
   /** Whether `maxBytes` or `maxSentBytes` was passed. */
   readonly isExhausted: boolean;
+  /** What the crawl has received and sent, request headers of plain HTTP excepted. */
+  readonly traffic: Traffic;
   /** Whether the response of an address was cut off because it was too long. */
   wasCutOff(url: string): boolean;
 }
@@ -211,6 +214,9 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
     wasCutOff: (address) => cutOff.has(address),
     get isExhausted() {
       return meter.isExhausted;
+    },
+    get traffic() {
+      return meter.traffic;
     },
     async [Symbol.asyncDispose]() {
       const closed = new Promise((resolve) => server.close(resolve));

@@ -1,5 +1,6 @@
 import type { CodedBody } from '../domain/body-coding.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
+import type { Traffic } from './proxy-traffic.ts';
 
 /** Memory for the bodies of one crawl. */
 export interface Room {
@@ -45,7 +46,7 @@ export interface HttpRequest {
    * then ends there; that of another method does so at once. Default false.
    */
   readonly lenient?: boolean;
-  /** URL of a proxy. */
+  /** URL of a proxy: http, https or socks5. */
   readonly proxy?: string;
   readonly signal?: AbortSignal;
   /**
@@ -84,6 +85,7 @@ export type HttpFailure =
   | 'decoding_failed'
   | 'too_many_encodings'
   | 'proxy_failed'
+  | 'proxy_refused'
   | 'aborted';
 
 /** An exchange without a complete response. `code` is stable, `message` contains no secret. */
@@ -111,6 +113,8 @@ export class HttpError extends Error {
 export interface HttpClient {
   /** Throws {@link HttpError}. */
   request(request: HttpRequest): Promise<HttpResponse>;
+  /** The bytes through a proxy since this was last called for it. */
+  takeTraffic(proxyUrl: string): Traffic;
   /** Ends all exchanges and connections. */
   close(): Promise<void>;
 }

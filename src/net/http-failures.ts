@@ -64,6 +64,7 @@ const MESSAGES: Readonly<Record<HttpFailure, string>> = {
   decoding_failed: 'the body does not decode',
   too_many_encodings: 'the body is encoded more than twice',
   proxy_failed: 'the proxy failed',
+  proxy_refused: 'the proxy did not connect to the target',
   aborted: 'aborted',
 };
 

@@ -4,6 +4,7 @@ import Pool from 'undici/lib/dispatcher/pool.js';
 import { createLruMap } from '../domain/lru-map.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { createGuardedConnector } from './guarded-connector.ts';
+import { httpError } from './http-failures.ts';
 import type { Lookup } from './lookup.ts';
 import { repairResponse } from './repair-response.ts';
 import { createTunnelConnector } from './tunnel-connector.ts';
@@ -25,6 +26,8 @@ export interface OriginPoolsDeps {
   /** As in `NetworkSettings`. */
   readonly torProxy?: string | undefined;
   readonly proxyTarget?: 'address' | 'name' | undefined;
+  /** Called with each connection to a proxy. */
+  readonly onTunnel: (proxyUrl: string, socket: Socket) => void;
 }
 
 /** A pool that one request uses. */
@@ -34,6 +37,8 @@ export interface AcquiredPool {
    * Connections made so far. A request before and after which it is the same used an existing one.
    */
   connections(): number;
+  /** A request is being written. */
+  started(): void;
   /** Gives the pool back; nobody gets it again when it is not `sound`. Further calls do nothing. */
   release(sound: boolean): void;
 }
@@ -61,7 +66,15 @@ interface Entry {
   readonly pool: Pool;
   inUse: number;
   connections: number;
+  /** Connections since a request was last written. */
+  unused: number;
 }
+
+/**
+ * undici connects again for as long as connections end before a request is written to them, which a
+ * server or a proxy may do with each. After this many in a row the requests fail.
+ */
+const MAX_UNUSED = 20;
 
 /**
  * Makes an empty set; connections are made on demand and end when they were idle for `idleMs`, or as
@@ -85,26 +98,34 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       onSocket(socket: Socket) {
         connecting.add(socket);
         socket.once('close', () => connecting.delete(socket));
+        if (proxyUrl !== undefined) deps.onTunnel(proxyUrl, socket);
       },
       onConnected(socket: Socket) {
         connecting.delete(socket);
         entry.connections += 1;
+        entry.unused += 1;
         if (repairs) repairResponse(socket, MAX_HEADER_BYTES);
       },
     };
+    const connector =
+      proxyUrl === undefined
+        ? createGuardedConnector(common)
+        : createTunnelConnector({ ...common, proxyUrl });
     const entry: Entry = {
       inUse: 0,
       connections: 0,
+      unused: 0,
       pool: new Pool(url.origin, {
         maxHeaderSize: MAX_HEADER_BYTES,
         // Each request has timers of its own, which are exact.
         bodyTimeout: 0,
         keepAliveTimeout: deps.idleMs,
         ...(repairs ? { pipelining: 0 } : {}),
-        connect:
-          proxyUrl === undefined
-            ? createGuardedConnector(common)
-            : createTunnelConnector({ ...common, proxyUrl }),
+        connect(options, callback) {
+          if (entry.unused < MAX_UNUSED) return connector(options, callback);
+          entry.unused = 0;
+          callback(httpError('connection_failed'), null);
+        },
       }),
     };
     return entry;
@@ -120,6 +141,9 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       return {
         dispatcher: entry.pool,
         connections: () => entry.connections,
+        started() {
+          entry.unused = 0;
+        },
         release(sound) {
           if (released) return;
           released = true;

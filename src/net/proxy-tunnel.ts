@@ -2,11 +2,12 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { HttpError } from './http-client.ts';
 import { httpError } from './http-failures.ts';
+import { askSocks } from './socks-tunnel.ts';
 import { bareHostname, basicAuthorization, effectivePort } from './url-parts.ts';
 
 /** A connection through a proxy of the operator. */
 export interface TunnelRequest {
-  /** An http or https URL, with credentials where the proxy needs them. */
+  /** An http, https or socks5 URL, with credentials where the proxy needs them. */
   readonly proxyUrl: string;
   /** A name, or an address; IPv6 without brackets. */
   readonly host: string;
@@ -18,30 +19,66 @@ export interface TunnelRequest {
 }
 
 const CONNECT_TIMEOUT_MS = 20_000;
+/** A proxy is near, or one of many. */
+const PROXY_TIMEOUT_MS = 10_000;
 const REPLY_BYTES = 16_384;
 
 /**
- * Connects to the proxy and asks it to connect to the host (CONNECT). The proxy itself may have a
- * private address, because the operator chose it. Rejects with `proxy_failed` when it refuses. The
- * socket is paused, because bytes of the target may have arrived with the proxy's answer.
+ * Connects to the proxy and asks it to connect to the host. The proxy itself may have a private
+ * address, because the operator chose it. Rejects with `proxy_failed` when the proxy is not reached,
+ * refuses the credentials or does not speak its protocol, and with `proxy_refused` when it does not
+ * connect to the host. The socket is paused.
  */
 export async function openTunnel(request: TunnelRequest): Promise<Socket> {
   const proxy = URL.parse(request.proxyUrl);
-  if (proxy === null || !/^https?:$/.test(proxy.protocol)) throw httpError('proxy_failed');
+  if (proxy === null || !/^(https?|socks5):$/.test(proxy.protocol)) throw httpError('proxy_failed');
   const socket = await connectToProxy(proxy, request);
-  const { host, port } = request;
+  try {
+    await withTimeout(
+      proxy.protocol === 'socks5:'
+        ? askSocks(socket, proxy, request)
+        : askConnect(socket, proxy, request),
+    );
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+  return socket;
+}
+
+/** Rejects with `proxy_refused` when the proxy has not answered in time. */
+async function withTimeout(asked: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => late.reject(new HttpError('proxy_refused', 'the proxy did not answer')),
+    PROXY_TIMEOUT_MS,
+  );
+  try {
+    await Promise.race([asked, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Asks an HTTP proxy by CONNECT. */
+async function askConnect(
+  socket: Socket,
+  proxy: URL,
+  { host, port }: Pick<TunnelRequest, 'host' | 'port'>,
+): Promise<void> {
   const authority = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
   const authorization = basicAuthorization(proxy);
   const credentials =
     authorization === undefined ? '' : `proxy-authorization: ${authorization}\r\n`;
   socket.write(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n${credentials}\r\n`);
   const { head, rest } = await readReply(socket);
-  if (!/^HTTP\/1\.[01] 2\d\d/.test(head)) {
-    socket.destroy();
-    throw httpError('proxy_failed');
+  const [, status = ''] = /^HTTP\/1\.[01] (\d\d\d)/.exec(head) ?? [];
+  if (!status.startsWith('2')) {
+    const isOwn = status === '' || status === '407';
+    throw httpError(isOwn ? 'proxy_failed' : 'proxy_refused');
   }
-  if (rest.length > 0) socket.unshift(rest);
-  return socket;
+  // The target is silent until it is asked.
+  if (rest.length > 0) throw httpError('proxy_failed');
 }
 
 async function connectToProxy(
@@ -49,25 +86,32 @@ async function connectToProxy(
   { ca, onSocket }: Pick<TunnelRequest, 'ca' | 'onSocket'>,
 ): Promise<Socket> {
   const isTls = proxy.protocol === 'https:';
-  const place = { host: bareHostname(proxy), port: effectivePort(proxy) };
+  const place = { host: bareHostname(proxy), port: proxyPort(proxy) };
   const socket = isTls
     ? connectTls({ ...place, servername: place.host, ...(ca === undefined ? {} : { ca }) })
     : connectTcp(place);
   onSocket?.(socket);
   try {
-    return await untilConnected(socket, isTls ? 'secureConnect' : 'connect');
+    return await untilConnected(socket, isTls ? 'secureConnect' : 'connect', PROXY_TIMEOUT_MS);
   } catch (error) {
     throw httpError('proxy_failed', error);
   }
 }
 
-/** Resolves once the socket is connected. Rejects, and destroys it, after 20 s or when it fails. */
+function proxyPort(proxy: URL): number {
+  return proxy.protocol === 'socks5:' && proxy.port === '' ? SOCKS_PORT : effectivePort(proxy);
+}
+
+const SOCKS_PORT = 1_080;
+
+/** Resolves once the socket is connected. Rejects, and destroys it, in time or when it fails. */
 export function untilConnected<T extends Socket>(
   socket: T,
   event: 'connect' | 'secureConnect',
+  timeoutMs = CONNECT_TIMEOUT_MS,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => fail(httpError('connect_timeout')), CONNECT_TIMEOUT_MS);
+    const timer = setTimeout(() => fail(httpError('connect_timeout')), timeoutMs);
     const fail = (error: Error): void => {
       clearTimeout(timer);
       socket.destroy();
@@ -87,10 +131,6 @@ export function untilConnected<T extends Socket>(
 async function readReply(socket: Socket): Promise<{ head: string; rest: Buffer }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ head: string; rest: Buffer }>();
   let read = Buffer.alloc(0);
-  const timer = setTimeout(
-    () => reject(new HttpError('proxy_failed', 'no answer')),
-    CONNECT_TIMEOUT_MS,
-  );
   const onData = (chunk: Buffer): void => {
     read = Buffer.concat([read, chunk]);
     const end = read.indexOf('\r\n\r\n');
@@ -102,11 +142,7 @@ async function readReply(socket: Socket): Promise<{ head: string; rest: Buffer }
   socket.on('data', onData).once('end', onEnd).once('error', onEnd).once('close', onEnd);
   try {
     return await promise;
-  } catch (error) {
-    socket.destroy();
-    throw error;
   } finally {
-    clearTimeout(timer);
     socket.pause();
     socket.off('data', onData).off('end', onEnd).off('error', onEnd).off('close', onEnd);
   }

@@ -1,7 +1,11 @@
+import type { Traffic } from './proxy-traffic.ts';
+
 /** Counts the traffic of one page, in both directions. */
 export interface TrafficMeter {
   /** Whether a limit was passed. */
   readonly isExhausted: boolean;
+  /** What was counted. */
+  readonly traffic: Traffic;
   /** Counts bytes that came from a site. */
   received(chunk: Uint8Array): void;
   /** Counts bytes that were sent to a site. */
@@ -28,6 +32,9 @@ export function createTrafficMeter(limits: {
   return {
     get isExhausted() {
       return isExhausted;
+    },
+    get traffic() {
+      return { received, sent };
     },
     received(chunk) {
       received += chunk.length;

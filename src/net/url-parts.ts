@@ -25,7 +25,8 @@ export function basicAuthorization(url: Pick<URL, 'username' | 'password'>): str
   return `Basic ${Buffer.from(credentials).toString('base64')}`;
 }
 
-function decodeUserInfo(text: string): string {
+/** A user name or a password as it was before it was put into a URL. */
+export function decodeUserInfo(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -8,6 +8,7 @@ import type { CrawlThreads } from '../threads/crawl-threads.ts';
 import { createBackupGauges, type MeasuredBackups } from './backup-gauges.ts';
 import { createBrowserGauges, type MeasuredBrowser } from './browser-gauges.ts';
 import { createProcessGauges, type MeasuredProcess } from './process-gauges.ts';
+import { createProxyGauges, type MeasuredProxies } from './proxy-gauges.ts';
 import { createQueueGauges, type MeasuredQueues } from './queue-gauges.ts';
 import { createTransactionCounters } from './transaction-counters.ts';
 
@@ -40,6 +41,8 @@ export interface MeasuredParts {
   readonly dispatcher: () => ReturnType<Dispatcher['activity']>;
   readonly hosts: () => ReturnType<Dispatcher['troubledHosts']>;
   readonly threads: () => ReturnType<CrawlThreads['activity']>;
+  /** Undefined where the operator has no proxies. */
+  readonly proxies: MeasuredProxies | undefined;
   /** By name. */
   readonly pools: Readonly<Record<string, Pick<FairPool, 'used' | 'waiting'>>>;
 }
@@ -183,6 +186,7 @@ function createGauges(registry: Registry, parts: MeasuredParts): void {
   createBrowserGauges(registry, parts.browser);
   if (parts.backups !== undefined) createBackupGauges(registry, parts.backups);
   if (parts.transactions !== undefined) createTransactionCounters(registry, parts.transactions);
+  if (parts.proxies !== undefined) createProxyGauges(registry, parts.proxies);
   const registers = [registry];
   new Gauge({
     name: 'queued_crawler_active',

@@ -36,6 +36,7 @@ import { createReadSitemap, type ReadSitemap } from './crawls/read-sitemap.ts';
 import type { SharedResources } from './crawls/shared-resources.ts';
 import { withStoredPages } from './crawls/stored-pages.ts';
 import { tracedCrawling } from './crawls/traced-crawling.ts';
+import type { WaysOut } from './crawls/ways-out.ts';
 import { createTestDelivery, type TestDelivery } from './deliveries/test-delivery.ts';
 import { type AttentionWatch, createAttentionWatch } from './notices/attention-watch.ts';
 import { createNotices, type Notices } from './notices/outbox.ts';
@@ -67,6 +68,7 @@ export interface ServiceDeps {
   /** Crawls of the JavaScript token. */
   readonly browser: CrawlEngine;
   readonly robots: RobotsGate;
+  readonly waysOut: WaysOut;
   readonly shared: SharedResources;
   readonly webhook: Webhook;
   readonly mailer: Mailer;
@@ -105,8 +107,6 @@ export interface ServiceSettings {
   readonly browserPages: number;
   /** Why a callback URL can never be called; undefined if it can. */
   readonly whyNotCallable: (callbackUrl: string) => string | undefined;
-  /** The operator's proxies: URLs by ISO country, and `tor`. */
-  readonly proxies: Readonly<Record<string, string>>;
   /** Whether clients may run scripts of their own in pages. */
   readonly allowsSnippets: boolean;
   readonly defaults: CrawlerDefaults;
@@ -181,15 +181,12 @@ export function createService(deps: ServiceDeps): Service {
     limits,
     pushesPerSecond: settings.pushRatePerSecond,
   });
-  const offer = {
-    proxyNames: new Set(Object.keys(settings.proxies)),
-    allowsSnippets: settings.allowsSnippets,
-  };
+  const offer = { pools: deps.waysOut.pools, allowsSnippets: settings.allowsSnippets };
   const plainCrawling = createCrawling({
     threads,
     browser: deps.browser,
     robots: deps.robots,
-    proxies: settings.proxies,
+    waysOut: deps.waysOut,
     screenshots: store.screenshots,
     sessions: createCookieSessions({ store: store.cookieSessions, clock, logger }),
     clock,
@@ -278,6 +275,7 @@ export function createService(deps: ServiceDeps): Service {
       quotas,
       attention,
       whyNotCallable: settings.whyNotCallable,
+      offer,
     }),
     hosts: createHostManagement({ store, access, dispatcher, scheduler, clock }),
     hostReads,

@@ -1,7 +1,7 @@
 import { createBatchedPort, type Messages } from '../domain/batched-port.ts';
 import type { Logger } from '../domain/logger.ts';
 import { createTransientMap } from '../domain/transient-map.ts';
-import type { CookieSession, Page } from '../engine/engine.ts';
+import type { CookieSession, CrawlTask, Page } from '../engine/engine.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
 import type { CrawlResult } from './build-result.ts';
@@ -22,6 +22,8 @@ export interface ThreadRequest {
   readonly session?: CookieSession | undefined;
   /** Called when a request of the crawl was sent. */
   readonly onSent?: (() => void) | undefined;
+  /** Called with the bytes through the proxy of the crawl. */
+  readonly onTraffic?: CrawlTask['onTraffic'] | undefined;
   /** Buffers of the message that are handed over instead of copied. */
   readonly transfer?: readonly ArrayBuffer[];
 }
@@ -65,6 +67,7 @@ interface Pending {
   readonly signal: AbortSignal;
   readonly session: CookieSession | undefined;
   readonly onSent: (() => void) | undefined;
+  readonly onTraffic: CrawlTask['onTraffic'] | undefined;
   readonly resolve: (answer: ThreadAnswer) => void;
   readonly reject: (error: Error) => void;
   /** Memory beyond the base. */
@@ -124,6 +127,7 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
     else if (kind === 'gives') giveBack(request);
     else if (kind === 'cookies') request.session?.change(message.changes);
     else if (kind === 'sent') request.onSent?.();
+    else if (kind === 'traffic') request.onTraffic?.(message.traffic);
     else {
       pending.delete(id);
       if (kind === 'failed') request.reject(new Error(message.message));
@@ -159,12 +163,21 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
     get largeBytes() {
       return largeBytes;
     },
-    async send({ claimant, signal, session, onSent, message, transfer = [] }) {
+    async send({ claimant, signal, session, onSent, onTraffic, message, transfer = [] }) {
       lastId = (lastId % MAX_ID) + 1;
       const id = lastId;
       const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
       const held = undefined;
-      const request: Pending = { claimant, signal, session, onSent, resolve, reject, held };
+      const request: Pending = {
+        claimant,
+        signal,
+        session,
+        onSent,
+        onTraffic,
+        resolve,
+        reject,
+        held,
+      };
       const onAbort = (): void => port.post({ kind: 'abort', id });
       pending.set(id, request);
       signal.addEventListener('abort', onAbort, { once: true });

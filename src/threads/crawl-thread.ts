@@ -45,7 +45,7 @@ const port = parentPort;
 if (port === null) throw new Error('this file is a worker');
 yieldToService();
 const settings = workerData as CrawlThreadSettings;
-const { network, limits, proxies, identity, baseBytes, state: buffer } = settings;
+const { network, limits, identity, baseBytes, state: buffer } = settings;
 const state = threadState(buffer);
 const { post } = createBatchedPort<FromCrawlThread>(port);
 const running = createTransientMap<number, Running>();
@@ -79,7 +79,6 @@ const engine = createHttpEngine({
   client,
   clock: systemClock,
   limits,
-  proxies,
   ...defined({ identity }),
   logger,
 });
@@ -161,6 +160,7 @@ async function perform(
       session: cookies && createSession(id, cookies),
       onSent: tellsSent ? () => post({ kind: 'sent', id }) : undefined,
     }),
+    onTraffic: (traffic) => post({ kind: 'traffic', id, traffic }),
   };
   try {
     const page = await engine.crawl(task, crawl.abort.signal);

@@ -20,6 +20,8 @@ export interface CrawlOrder {
   readonly spec: ResultSpec;
   /** A crawl of it ended its thread before: it runs apart from the others. */
   readonly isSuspect: boolean;
+  /** Retries of the job so far; default 0. */
+  readonly retry?: number;
   /** The trace that the crawl belongs to. */
   readonly traceparent?: string | undefined;
 }
@@ -107,7 +109,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
   const quarantine = deps.threads;
 
   async function crawl({ task, spec, isSuspect }: CrawlOrder, signal: AbortSignal) {
-    const { session, onSent, ...sent } = task;
+    const { session, onSent, onTraffic, ...sent } = task;
     const cookies = await session?.read();
     const place = isSuspect || routing.isSuspect(task) ? undefined : routing.enter(task);
     try {
@@ -116,6 +118,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
         signal,
         session,
         onSent,
+        onTraffic,
         message: (id) => ({
           kind: 'crawl',
           id,

@@ -179,6 +179,7 @@ const calls: readonly (readonly [string, () => Sent])[] = [
   ['StreamResults', () => ({ query: { follow: 'true' } })],
   ['GetInstallation', () => ({})],
   ['GetSetup', () => ({})],
+  ['ListProxies', () => ({})],
   ['WatchActivity', () => ({})],
   ['WatchCrawlers', () => ({})],
   ['WatchCrawler', () => name('hook')],

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { JAVASCRIPT, NORMAL } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
+import { startProxy } from '../support/proxy.ts';
 import { type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 
@@ -43,5 +44,36 @@ describe.skipIf(mongodbUri === '')('two processes on one database', () => {
         expect(cookies).toEqual([...names.map((name) => `${name}=1`), 'login=1']);
       }
     });
+  });
+
+  test('find the same proxy for a session, with its cookies', async () => {
+    await using database = testDatabase();
+    await using site = await startSite();
+    const proxies = await Promise.all(
+      [11, 12, 13, 14].map((last) => startProxy({ from: `127.0.0.${last}` })),
+    );
+    await using stack = new AsyncDisposableStack();
+    for (const proxy of proxies) stack.use(proxy);
+    const PROXIES = JSON.stringify({ fast: proxies.map(({ url }) => url) });
+    const env = { MONGODB_URI: database.uri, PROXIES };
+    await using first = await startProcess(env);
+    await using second = await startProcess(env);
+    for (const session of ['a', 'b', 'c', 'd', 'e']) {
+      site.reset();
+      const visit = async (service: ServiceProcess, path: string) => {
+        const query = {
+          token: NORMAL,
+          url: site.url + path,
+          format: 'json',
+          proxy: 'fast',
+          session,
+        };
+        return (await service.rest('GET', `/?${new URLSearchParams(query)}`)).json;
+      };
+      await visit(first, `/cookies/set?visitor=${session}`);
+      const { body } = await visit(second, '/echo');
+      expect(body).toContain(`visitor=${session}`);
+      expect(new Set(site.seen.map(({ from }) => from)).size).toBe(1);
+    }
   });
 });

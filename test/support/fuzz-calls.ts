@@ -76,6 +76,7 @@ const requests: readonly (readonly [DescMethod, object])[] = [
   [AccountService.method.getAccount, { name: 'default' }],
   [OperatorService.method.getInstallation, {}],
   [OperatorService.method.getSetup, {}],
+  [OperatorService.method.listProxies, { pool: 'a' }],
   [Health.method.check, { service: 'queuedcrawler.v1.PushService' }],
 ];
 
@@ -113,6 +114,7 @@ const restCalls: readonly (readonly [method: string, path: string, body: string]
   ['DELETE', `/storage?token=${NORMAL}&rid=${RID}`, ''],
   ['GET', `/accounts?page_size=5&page_token=YQ`, ''],
   ['GET', '/installation', ''],
+  ['GET', '/installation/proxies?pool=a', ''],
   ['GET', '/installation/setup?check=false', ''],
   ['GET', `/screenshots?id=${RID}`, ''],
 ];

@@ -21,20 +21,21 @@ export interface TestEngine extends AsyncDisposable {
 
 /** Starts one that may reach `allow`, with limits of 2 s and 1 MiB. Names under `.test` lead to 127.0.0.1. */
 export function startHttpEngine(
-  options: { readonly allow: string } & Partial<Omit<HttpEngineDeps, 'client'>>,
+  options: { readonly allow: string; readonly torProxy?: string } & Partial<
+    Omit<HttpEngineDeps, 'client'>
+  >,
 ): TestEngine {
   const errors: object[] = [];
   const ignore = (): void => undefined;
   const lookup = async (): Promise<LookupAnswer[]> => [{ address: '127.0.0.1', family: 4 }];
   const client = createHttpClient({
     allow: parseNetworkAllow(options.allow),
-    torProxy: options.proxies?.['tor'],
+    torProxy: options.torProxy,
     lookup,
   });
   const engine = createHttpEngine({
     clock: systemClock,
     limits: { timeoutMs: 2_000, maxBodyBytes: 1024 * 1024 },
-    proxies: {},
     logger: { debug: ignore, info: ignore, warn: ignore, error: (fields) => errors.push(fields) },
     ...options,
     client,

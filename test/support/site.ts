@@ -29,6 +29,8 @@ export interface SeenRequest {
   /** With its query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** The address that it came from. */
+  readonly from: string;
   readonly at: Date;
 }
 
@@ -134,6 +136,7 @@ export async function startSite(
       method: request.method ?? '',
       path: request.url ?? '',
       headers: request.headers,
+      from: request.socket.remoteAddress ?? '',
       at: new Date(),
     });
     hits.set(url.pathname, (hits.get(url.pathname) ?? 0) + 1);

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file queuedcrawler/v1/operator_service.proto.
  */
 export const file_queuedcrawler_v1_operator_service: GenFile = /*@__PURE__*/
-  fileDesc("CidxdWV1ZWRjcmF3bGVyL3YxL29wZXJhdG9yX3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEiGAoWR2V0SW5zdGFsbGF0aW9uUmVxdWVzdCKNAQoXR2V0SW5zdGFsbGF0aW9uUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIsCghkYXRhYmFzZRgCIAEoCzIaLnF1ZXVlZGNyYXdsZXIudjEuRGF0YWJhc2USMwoJcHJvY2Vzc2VzGAMgAygLMiAucXVldWVkY3Jhd2xlci52MS5TZXJ2aWNlUHJvY2VzcyI9CghEYXRhYmFzZRIMCgRraW5kGAEgASgJEhIKCmxhdGVuY3lfbXMYAiABKAESDwoHdmVyc2lvbhgDIAEoCSLAAgoOU2VydmljZVByb2Nlc3MSCgoCaWQYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEi4KCnN0YXJ0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3JlcG9ydGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghjcmF3bGVycxgGIAEoBRIOCgZjcmF3bHMYByABKAUSEgoKZGVsaXZlcmllcxgIIAEoBRIVCg1icm93c2VyX3BhZ2VzGAkgASgFEhQKDG1lbW9yeV9ieXRlcxgKIAEoAxIRCgljcHVfY29yZXMYCyABKAESFgoOZXZlbnRfbG9vcF91c2UYDCABKAESFAoMaXNfYW5zd2VyaW5nGA0gASgIIiAKD0dldFNldHVwUmVxdWVzdBINCgVjaGVjaxgBIAEoCCI+ChBHZXRTZXR1cFJlc3BvbnNlEioKBWl0ZW1zGAEgAygLMhsucXVldWVkY3Jhd2xlci52MS5TZXR1cEl0ZW0ieQoJU2V0dXBJdGVtEgwKBG5hbWUYASABKAkSKwoFc3RhdGUYAiABKA4yHC5xdWV1ZWRjcmF3bGVyLnYxLlNldHVwU3RhdGUSDwoHZmluZGluZxgDIAEoCRIOCgZhZHZpY2UYBCABKAkSEAoIc2V0dGluZ3MYBSADKAkqvwEKClNldHVwU3RhdGUSIQoXU0VUVVBfU1RBVEVfVU5TUEVDSUZJRUQQABoEirUYABIaCg5TRVRVUF9TVEFURV9PSxABGgaKtRgCb2sSJAoTU0VUVVBfU1RBVEVfTUlTU0lORxACGguKtRgHbWlzc2luZxIiChJTRVRVUF9TVEFURV9GQUlMRUQQAxoKirUYBmZhaWxlZBIoChVTRVRVUF9TVEFURV9VTkNIRUNLRUQQBBoNirUYCXVuY2hlY2tlZDKZAgoPT3BlcmF0b3JTZXJ2aWNlEoYBCg9HZXRJbnN0YWxsYXRpb24SKC5xdWV1ZWRjcmF3bGVyLnYxLkdldEluc3RhbGxhdGlvblJlcXVlc3QaKS5xdWV1ZWRjcmF3bGVyLnYxLkdldEluc3RhbGxhdGlvblJlc3BvbnNlIh6QAgGKtRgCGAGC0+STAg8SDS9pbnN0YWxsYXRpb24SdwoIR2V0U2V0dXASIS5xdWV1ZWRjcmF3bGVyLnYxLkdldFNldHVwUmVxdWVzdBoiLnF1ZXVlZGNyYXdsZXIudjEuR2V0U2V0dXBSZXNwb25zZSIkkAIBirUYAhgBgtPkkwIVEhMvaW5zdGFsbGF0aW9uL3NldHVwGgSItRgBQnAKEHF1ZXVlZGNyYXdsZXIudjFQAVogcXVldWVkY3Jhd2xlci92MTtxdWV1ZWRjcmF3bGVydjGqAhBRdWV1ZWRDcmF3bGVyLlYxygIQUXVldWVkQ3Jhd2xlclxWMeoCEVF1ZXVlZENyYXdsZXI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_options]);
+  fileDesc("CidxdWV1ZWRjcmF3bGVyL3YxL29wZXJhdG9yX3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEiGAoWR2V0SW5zdGFsbGF0aW9uUmVxdWVzdCKNAQoXR2V0SW5zdGFsbGF0aW9uUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIsCghkYXRhYmFzZRgCIAEoCzIaLnF1ZXVlZGNyYXdsZXIudjEuRGF0YWJhc2USMwoJcHJvY2Vzc2VzGAMgAygLMiAucXVldWVkY3Jhd2xlci52MS5TZXJ2aWNlUHJvY2VzcyI9CghEYXRhYmFzZRIMCgRraW5kGAEgASgJEhIKCmxhdGVuY3lfbXMYAiABKAESDwoHdmVyc2lvbhgDIAEoCSLAAgoOU2VydmljZVByb2Nlc3MSCgoCaWQYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEi4KCnN0YXJ0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3JlcG9ydGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghjcmF3bGVycxgGIAEoBRIOCgZjcmF3bHMYByABKAUSEgoKZGVsaXZlcmllcxgIIAEoBRIVCg1icm93c2VyX3BhZ2VzGAkgASgFEhQKDG1lbW9yeV9ieXRlcxgKIAEoAxIRCgljcHVfY29yZXMYCyABKAESFgoOZXZlbnRfbG9vcF91c2UYDCABKAESFAoMaXNfYW5zd2VyaW5nGA0gASgIIiIKEkxpc3RQcm94aWVzUmVxdWVzdBIMCgRwb29sGAEgASgJIlQKE0xpc3RQcm94aWVzUmVzcG9uc2USKAoHcHJveGllcxgBIAMoCzIXLnF1ZXVlZGNyYXdsZXIudjEuUHJveHkSEwoLdG90YWxfY291bnQYAiABKAUi9wEKBVByb3h5EgwKBHBvb2wYASABKAkSDQoFcHJveHkYAiABKAkSFAoHdHJvdWJsZRgDIAEoCUgAiAEBEjEKCHJldHJ5X2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBEg0KBXBhZ2VzGAUgASgDEg4KBmJsb2NrcxgGIAEoAxIQCghmYWlsdXJlcxgHIAEoAxIWCg5yZWNlaXZlZF9ieXRlcxgIIAEoAxISCgpzZW50X2J5dGVzGAkgASgDEhIKCmJsb2NrZWRfYXQYCiADKAlCCgoIX3Ryb3VibGVCCwoJX3JldHJ5X2F0IiAKD0dldFNldHVwUmVxdWVzdBINCgVjaGVjaxgBIAEoCCI+ChBHZXRTZXR1cFJlc3BvbnNlEioKBWl0ZW1zGAEgAygLMhsucXVldWVkY3Jhd2xlci52MS5TZXR1cEl0ZW0ieQoJU2V0dXBJdGVtEgwKBG5hbWUYASABKAkSKwoFc3RhdGUYAiABKA4yHC5xdWV1ZWRjcmF3bGVyLnYxLlNldHVwU3RhdGUSDwoHZmluZGluZxgDIAEoCRIOCgZhZHZpY2UYBCABKAkSEAoIc2V0dGluZ3MYBSADKAkqvwEKClNldHVwU3RhdGUSIQoXU0VUVVBfU1RBVEVfVU5TUEVDSUZJRUQQABoEirUYABIaCg5TRVRVUF9TVEFURV9PSxABGgaKtRgCb2sSJAoTU0VUVVBfU1RBVEVfTUlTU0lORxACGguKtRgHbWlzc2luZxIiChJTRVRVUF9TVEFURV9GQUlMRUQQAxoKirUYBmZhaWxlZBIoChVTRVRVUF9TVEFURV9VTkNIRUNLRUQQBBoNirUYCXVuY2hlY2tlZDKeAwoPT3BlcmF0b3JTZXJ2aWNlEoYBCg9HZXRJbnN0YWxsYXRpb24SKC5xdWV1ZWRjcmF3bGVyLnYxLkdldEluc3RhbGxhdGlvblJlcXVlc3QaKS5xdWV1ZWRjcmF3bGVyLnYxLkdldEluc3RhbGxhdGlvblJlc3BvbnNlIh6QAgGKtRgCGAGC0+STAg8SDS9pbnN0YWxsYXRpb24SdwoIR2V0U2V0dXASIS5xdWV1ZWRjcmF3bGVyLnYxLkdldFNldHVwUmVxdWVzdBoiLnF1ZXVlZGNyYXdsZXIudjEuR2V0U2V0dXBSZXNwb25zZSIkkAIBirUYAhgBgtPkkwIVEhMvaW5zdGFsbGF0aW9uL3NldHVwEoIBCgtMaXN0UHJveGllcxIkLnF1ZXVlZGNyYXdsZXIudjEuTGlzdFByb3hpZXNSZXF1ZXN0GiUucXVldWVkY3Jhd2xlci52MS5MaXN0UHJveGllc1Jlc3BvbnNlIiaQAgGKtRgCGAGC0+STAhcSFS9pbnN0YWxsYXRpb24vcHJveGllcxoEiLUYAUJwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_options]);
 
 /**
  * @generated from message queuedcrawler.v1.GetInstallationRequest
@@ -203,6 +203,135 @@ export const ServiceProcessSchema: GenMessage<ServiceProcess> = /*@__PURE__*/
   messageDesc(file_queuedcrawler_v1_operator_service, 3);
 
 /**
+ * @generated from message queuedcrawler.v1.ListProxiesRequest
+ */
+export type ListProxiesRequest = Message<"queuedcrawler.v1.ListProxiesRequest"> & {
+  /**
+   * Only those of this pool; all when empty.
+   *
+   * @generated from field: string pool = 1;
+   */
+  pool: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.ListProxiesRequest.
+ * Use `create(ListProxiesRequestSchema)` to create a new message.
+ */
+export const ListProxiesRequestSchema: GenMessage<ListProxiesRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_operator_service, 4);
+
+/**
+ * @generated from message queuedcrawler.v1.ListProxiesResponse
+ */
+export type ListProxiesResponse = Message<"queuedcrawler.v1.ListProxiesResponse"> & {
+  /**
+   * At most 1,000: those in trouble first, then in the order of the setting.
+   *
+   * @generated from field: repeated queuedcrawler.v1.Proxy proxies = 1;
+   */
+  proxies: Proxy[];
+
+  /**
+   * How many there are in all.
+   *
+   * @generated from field: int32 total_count = 2;
+   */
+  totalCount: number;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.ListProxiesResponse.
+ * Use `create(ListProxiesResponseSchema)` to create a new message.
+ */
+export const ListProxiesResponseSchema: GenMessage<ListProxiesResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_operator_service, 5);
+
+/**
+ * A proxy of a pool.
+ *
+ * @generated from message queuedcrawler.v1.Proxy
+ */
+export type Proxy = Message<"queuedcrawler.v1.Proxy"> & {
+  /**
+   * The pool.
+   *
+   * @generated from field: string pool = 1;
+   */
+  pool: string;
+
+  /**
+   * Host and port, and the session of a gateway. Never a user name or a password.
+   *
+   * @generated from field: string proxy = 2;
+   */
+  proxy: string;
+
+  /**
+   * Why it is not used now, such as `proxy_failed`; absent while it is.
+   *
+   * @generated from field: optional string trouble = 3;
+   */
+  trouble?: string | undefined;
+
+  /**
+   * When it is tried again; absent while it is used.
+   *
+   * @generated from field: optional google.protobuf.Timestamp retry_at = 4;
+   */
+  retryAt?: Timestamp | undefined;
+
+  /**
+   * Pages that came through it.
+   *
+   * @generated from field: int64 pages = 5;
+   */
+  pages: bigint;
+
+  /**
+   * Block pages, and 429.
+   *
+   * @generated from field: int64 blocks = 6;
+   */
+  blocks: bigint;
+
+  /**
+   * Crawls that it has failed.
+   *
+   * @generated from field: int64 failures = 7;
+   */
+  failures: bigint;
+
+  /**
+   * Bytes received through it.
+   *
+   * @generated from field: int64 received_bytes = 8;
+   */
+  receivedBytes: bigint;
+
+  /**
+   * Bytes sent through it.
+   *
+   * @generated from field: int64 sent_bytes = 9;
+   */
+  sentBytes: bigint;
+
+  /**
+   * Hosts that block it now, at most five.
+   *
+   * @generated from field: repeated string blocked_at = 10;
+   */
+  blockedAt: string[];
+};
+
+/**
+ * Describes the message queuedcrawler.v1.Proxy.
+ * Use `create(ProxySchema)` to create a new message.
+ */
+export const ProxySchema: GenMessage<Proxy> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_operator_service, 6);
+
+/**
  * @generated from message queuedcrawler.v1.GetSetupRequest
  */
 export type GetSetupRequest = Message<"queuedcrawler.v1.GetSetupRequest"> & {
@@ -219,7 +348,7 @@ export type GetSetupRequest = Message<"queuedcrawler.v1.GetSetupRequest"> & {
  * Use `create(GetSetupRequestSchema)` to create a new message.
  */
 export const GetSetupRequestSchema: GenMessage<GetSetupRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_operator_service, 4);
+  messageDesc(file_queuedcrawler_v1_operator_service, 7);
 
 /**
  * @generated from message queuedcrawler.v1.GetSetupResponse
@@ -238,7 +367,7 @@ export type GetSetupResponse = Message<"queuedcrawler.v1.GetSetupResponse"> & {
  * Use `create(GetSetupResponseSchema)` to create a new message.
  */
 export const GetSetupResponseSchema: GenMessage<GetSetupResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_operator_service, 5);
+  messageDesc(file_queuedcrawler_v1_operator_service, 8);
 
 /**
  * One thing to set up.
@@ -287,7 +416,7 @@ export type SetupItem = Message<"queuedcrawler.v1.SetupItem"> & {
  * Use `create(SetupItemSchema)` to create a new message.
  */
 export const SetupItemSchema: GenMessage<SetupItem> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_operator_service, 6);
+  messageDesc(file_queuedcrawler_v1_operator_service, 9);
 
 /**
  * How something is set up.
@@ -371,6 +500,16 @@ export const OperatorService: GenService<{
     methodKind: "unary";
     input: typeof GetSetupRequestSchema;
     output: typeof GetSetupResponseSchema;
+  },
+  /**
+   * The proxies of the operator, as the process that answers knows them: what they have done since it started, and which of them fail.
+   *
+   * @generated from rpc queuedcrawler.v1.OperatorService.ListProxies
+   */
+  listProxies: {
+    methodKind: "unary";
+    input: typeof ListProxiesRequestSchema;
+    output: typeof ListProxiesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_queuedcrawler_v1_operator_service, 0);

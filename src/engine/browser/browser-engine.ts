@@ -2,10 +2,10 @@ import type { ServiceClock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { raceAbort } from '../../domain/race-abort.ts';
 import type { FailureReason } from '../../domain/status.ts';
+import { parseHttpUrl } from '../../domain/target-url.ts';
 import type { AddressGuard } from '../../net/address-guard.ts';
 import { type FilteringProxyDeps, startFilteringProxy } from '../../net/filtering-proxy.ts';
 import type { Lookup } from '../../net/lookup.ts';
-import { resolveTarget } from '../crawl-target.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../engine.ts';
 import { asFailedPage, failedPage, failedResponse } from '../failed-page.ts';
 import type { CrawlerIdentity } from '../http/user-agents.ts';
@@ -23,6 +23,8 @@ export interface BrowserEngineDeps {
   readonly maxPages: number;
   readonly guard: AddressGuard;
   readonly lookup: Lookup;
+  /** URL of the proxy that leads to Tor. */
+  readonly torProxy?: string | undefined;
   /** What proxies are asked to connect to; default `address`. */
   readonly proxyTarget?: 'address' | 'name';
   /** Called with every connection of a page that was refused because of its target. */
@@ -39,8 +41,6 @@ export interface BrowserEngineDeps {
   };
   /** Default `named`. */
   readonly identity?: CrawlerIdentity;
-  /** Proxy URLs by ISO country, and `tor`. */
-  readonly proxies: Readonly<Record<string, string>>;
   readonly logger: Logger;
 }
 
@@ -54,25 +54,19 @@ const BUSY_MS = 1_000;
  * of their own. Crawls of one kind may use the same page, one after the other; see `page-kind.ts`.
  */
 export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
-  const { pool, clock, limits, proxies, logger, identity = 'named' } = deps;
+  const { pool, clock, limits, logger, identity = 'named' } = deps;
   const lender = createPageLender({ pool, maxPages: deps.maxPages });
 
   async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
-    const target = resolveTarget(task.request, proxies);
-    if ('refused' in target) return failedPage(task, target.refused);
-    const { start, proxy: upstream } = target;
-    return visit(task, start, upstream, signal);
+    const start = parseHttpUrl(task.request.url);
+    return start === undefined ? failedPage(task, 'invalid_url') : visit(task, start, signal);
   }
 
-  async function visit(
-    task: CrawlTask,
-    start: URL,
-    upstream: string | undefined,
-    signal: AbortSignal,
-  ): Promise<Page> {
+  async function visit(task: CrawlTask, start: URL, signal: AbortSignal): Promise<Page> {
+    const { proxy: upstream } = task;
     using turn = await pool.acquire(task, limits.timeoutMs, signal);
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(limits.timeoutMs)]);
-    const kind = pageKind(task, start, upstream);
+    const kind = pageKind(task, start);
     const lend = (): Promise<PageLoan> =>
       lender.lend(kind, start.origin, () =>
         startFilteringProxy({
@@ -82,7 +76,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
           maxBytes: limits.maxBodyBytes * TOTAL_BYTES_FACTOR,
           maxSentBytes: limits.maxBodyBytes,
           maxAnswerBytes: limits.maxBodyBytes,
-          torProxy: proxies['tor'],
+          torProxy: deps.torProxy,
           proxyTarget: deps.proxyTarget,
           onRefused: deps.onRefused,
           claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
@@ -117,6 +111,7 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     let canKeep = false;
     stack.defer(() => turn.keepUntil(loan.giveBack(canKeep)));
     stack.defer(() => over.abort());
+    if (task.proxy !== undefined) stack.defer(() => task.onTraffic?.(proxy.traffic));
     const ended = AbortSignal.any([inTime, over.signal]);
     const exceededSize = (): boolean =>
       proxy.isExhausted || proxy.wasCutOff(pageVisit.document?.url ?? '');

@@ -27,6 +27,7 @@ const SET_UP: ReadonlySet<string> = new Set<keyof CrawlParameters>([
   'locale',
   'timezone',
   'tor_network',
+  'proxy',
 ]);
 
 /**
@@ -35,11 +36,7 @@ const SET_UP: ReadonlySet<string> = new Set<keyof CrawlParameters>([
  * in the same way. Undefined for a crawl that needs a page of its own, because it brings cookies or
  * headers, or acts like a user. Any parameter that is not listed here counts as such.
  */
-export function pageKind(
-  task: CrawlTask,
-  start: URL,
-  upstream: string | undefined,
-): string | undefined {
+export function pageKind(task: CrawlTask, start: URL): string | undefined {
   if (start.username !== '' || start.password !== '') return undefined;
   const setUp: [string, unknown][] = [];
   for (const [name, value] of Object.entries(task.request.parameters)) {
@@ -50,7 +47,7 @@ export function pageKind(
   return JSON.stringify([
     task.accountId,
     task.crawlerId ?? null,
-    upstream ?? null,
+    task.proxy ?? null,
     start.origin,
     setUp.toSorted(([left], [right]) => (left < right ? -1 : 1)),
   ]);

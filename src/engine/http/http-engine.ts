@@ -4,9 +4,9 @@ import type { CrawlRequest } from '../../domain/job.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { cookieChanges } from '../../domain/session-cookies.ts';
 import { parseSuccessCodes, verdictOnAnswer, verdictOnFailure } from '../../domain/status.ts';
+import { parseHttpUrl } from '../../domain/target-url.ts';
 import type { HttpClient } from '../../net/http-client.ts';
 import { createCookies } from '../cookies.ts';
-import { resolveTarget } from '../crawl-target.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../engine.ts';
 import { asFailedPage, failedPage, failedResponse, failureFields } from '../failed-page.ts';
 import { requestedDelay } from '../requested-delay.ts';
@@ -17,7 +17,7 @@ import { type CrawlerIdentity, packagedChromeMajor, userAgents } from './user-ag
 /** What the engine crawls with, and its limits. */
 export interface HttpEngineDeps {
   /** The caller closes it. */
-  readonly client: Pick<HttpClient, 'request'>;
+  readonly client: Pick<HttpClient, 'request' | 'takeTraffic'>;
   readonly clock: ServiceClock;
   readonly limits: {
     /** For a whole crawl, including redirects. */
@@ -25,8 +25,6 @@ export interface HttpEngineDeps {
     /** For each body, as it arrives and decoded. */
     readonly maxBodyBytes: number;
   };
-  /** Proxy URLs by ISO country, and `tor`. */
-  readonly proxies: Readonly<Record<string, string>>;
   /** Default `named`. */
   readonly identity?: CrawlerIdentity;
   readonly logger: Logger;
@@ -36,15 +34,14 @@ const readHere = (received: ReceivedBody) => inTurns(readBody(received));
 
 /** Makes the engine that crawls by plain HTTP requests. */
 export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
-  const { client, clock, limits, proxies, logger } = deps;
+  const { client, clock, limits, logger } = deps;
   const agents = userAgents(deps.identity ?? 'named', packagedChromeMajor());
 
   async function crawl(task: CrawlTask, signal: AbortSignal): Promise<Page> {
     const deadline = performance.now() + limits.timeoutMs;
-    const target = resolveTarget(task.request, proxies);
-    if ('refused' in target) return failedPage(task, target.refused);
-    const { start, proxy } = target;
-    const { room, onSent } = task;
+    const start = parseHttpUrl(task.request.url);
+    if (start === undefined) return failedPage(task, 'invalid_url');
+    const { room, onSent, proxy } = task;
     const request = withUserAgent(task.request);
     const kept = (await task.session?.read()) ?? [];
     const cookies = createCookies(kept);
@@ -63,6 +60,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       onSent,
       claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
     });
+    if (proxy !== undefined) task.onTraffic?.(client.takeTraffic(proxy));
     const changes = task.session && cookieChanges(kept, cookies.all());
     if (changes !== undefined) task.session?.change(changes);
     return toPage(task, result);

@@ -4,7 +4,7 @@ import type { HttpClient } from '../../net/http-client.ts';
 import { createCookies } from '../cookies.ts';
 import type { CrawlTask } from '../engine.ts';
 import { follow } from '../http/follow.ts';
-import { createRobots } from './robots.ts';
+import { createRobots, type RobotsRoute } from './robots.ts';
 
 /** What robots.txt says about a crawl. */
 export type RobotsAnswer =
@@ -20,7 +20,7 @@ export interface RobotsGate {
   check(
     task: Pick<CrawlTask, 'crawlerId' | 'accountId'>,
     url: URL,
-    proxy: string | undefined,
+    route: RobotsRoute,
     signal: AbortSignal,
   ): Promise<RobotsAnswer>;
 }
@@ -61,9 +61,11 @@ export function createRobotsGate(deps: {
   });
 
   return {
-    async check({ accountId, crawlerId }, url, proxy, signal) {
-      const verdict = await robots.check(url, proxy, signal, { accountId, crawlerId });
-      if (verdict.unknown) return { refused: 'robots_unreachable' };
+    async check({ accountId, crawlerId }, url, route, signal) {
+      const verdict = await robots.check(url, route, signal, { accountId, crawlerId });
+      if (verdict.unknown) {
+        return { refused: verdict.proxyFailed === true ? 'proxy_failed' : 'robots_unreachable' };
+      }
       return verdict.allowed ? { delayMs: verdict.delayMs } : { refused: 'robots_disallowed' };
     },
   };

@@ -18,17 +18,24 @@ export interface RobotsVerdict {
    * allowed.
    */
   readonly unknown: boolean;
+  /** It is unknown because the proxy failed. */
+  readonly proxyFailed?: true;
+}
+
+/** How a site is reached. */
+export interface RobotsRoute {
+  /** URL of a proxy. */
+  readonly proxy: string | undefined;
+  /** The same for proxies that stand for each other. */
+  readonly name: string;
 }
 
 /** Checks URLs against the robots.txt of their sites, which it caches. */
 export interface Robots {
-  /**
-   * `proxy` is the URL of the proxy that the site is reached through. Rejects only with the
-   * signal's reason.
-   */
+  /** Rejects only with the signal's reason. */
   check(
     url: URL,
-    proxy: string | undefined,
+    route: RobotsRoute,
     signal: AbortSignal,
     claimant?: Claimant,
   ): Promise<RobotsVerdict>;
@@ -56,6 +63,7 @@ const MAX_DELAY_MS = 120_000;
 
 const ALLOWED: RobotsVerdict = { allowed: true, delayMs: 0, unknown: false };
 const UNKNOWN: RobotsVerdict = { allowed: false, delayMs: 0, unknown: true };
+const PROXY_FAILED: RobotsVerdict = { ...UNKNOWN, proxyFailed: true };
 
 type Rules = (url: URL) => RobotsVerdict;
 
@@ -78,6 +86,7 @@ export function createRobots(deps: RobotsDeps): Robots {
     const unknown = { rules: () => UNKNOWN, keepMs: KEEP_UNKNOWN_MS };
     const unrestricted = { rules: () => ALLOWED, keepMs: KEEP_MS };
     const response = await deps.fetch(url, proxy, MAX_BYTES, claimant);
+    if (response === 'proxy_failed') return { rules: () => PROXY_FAILED, keepMs: 0 };
     if (typeof response === 'string') {
       // A file that is too large or broken counts as missing.
       return response === 'body_too_large' || response === 'decoding_failed'
@@ -92,10 +101,10 @@ export function createRobots(deps: RobotsDeps): Robots {
 
   function rulesFor(
     origin: string,
-    proxy: string | undefined,
+    { proxy, name }: RobotsRoute,
     claimant: Claimant | undefined,
   ): Promise<Rules> {
-    const key = `${proxy ?? ''} ${origin}`;
+    const key = `${name} ${origin}`;
     const now = deps.clock.now().getTime();
     const known = sites.get(key);
     if (known !== undefined && known.until > now) return known.rules;
@@ -115,9 +124,9 @@ export function createRobots(deps: RobotsDeps): Robots {
   }
 
   return {
-    async check(url, proxy, signal, claimant) {
+    async check(url, route, signal, claimant) {
       // The load is shared by everyone who asks, so an abort ends only this wait.
-      const rules = await raceAbort(rulesFor(url.origin, proxy, claimant), signal);
+      const rules = await raceAbort(rulesFor(url.origin, route, claimant), signal);
       return rules(url);
     },
   };

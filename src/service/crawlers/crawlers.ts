@@ -13,6 +13,7 @@ import { rotateSecrets } from '../../domain/webhook-signature.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
+import { assertProxies, type CrawlOffer } from '../queue/crawl-request.ts';
 import type { ReadAttention } from '../reads/overviews.ts';
 import { BEFORE_CLIENT_NAMES } from './async-crawler.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
@@ -83,6 +84,7 @@ export interface CrawlerManagementDeps {
   readonly attention: ReadAttention;
   /** Why a callback URL can never be called; undefined when it may be callable. */
   readonly whyNotCallable: (callbackUrl: string) => string | undefined;
+  readonly offer: Pick<CrawlOffer, 'pools'>;
 }
 
 const CHANGEABLE = ['callback_url', ...settingNames.map(fieldName)]
@@ -95,6 +97,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
   function checked(input: CrawlerInput): CheckedCrawlerInput {
     const wanted = checkCrawlerInput(input);
+    assertProxies({ proxy: wanted.settings.proxy }, deps.offer);
     const why =
       wanted.callbackUrl === undefined ? undefined : deps.whyNotCallable(wanted.callbackUrl);
     if (why === undefined) return wanted;

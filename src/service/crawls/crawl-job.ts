@@ -115,7 +115,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       if (crawled.isStored === true) return end(job, crawler, crawled);
       const { failure } = crawled.result;
       const { robotsDelayMs } = crawled;
-      const untold = defined({ answer: hostAnswer(crawled.result), robotsDelayMs });
+      const untold = defined({ answer: hostAnswer(crawled, crawler, job), robotsDelayMs });
       const told = { ...untold, tried: defined({ failure: failure?.reason }) };
       if (failure === undefined || !failure.transient) {
         return { ...end(job, crawler, crawled), ...told };
@@ -140,8 +140,8 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
 }
 
 function toOrder(job: QueuedJob, crawler: Crawler, onSent?: () => void): CrawlOrder {
-  const { tokenType, accountId, crawlerId, politeness, delivery } = crawler;
-  const task = { request: job, tokenType, accountId, crawlerId, politeness };
+  const { tokenType, accountId, crawlerId, politeness, delivery, proxy: pool } = crawler;
+  const task = { request: job, tokenType, accountId, crawlerId, politeness, pool };
   return {
     task: { ...task, ...defined({ onSent }) },
     spec: {
@@ -151,6 +151,7 @@ function toOrder(job: QueuedJob, crawler: Crawler, onSent?: () => void): CrawlOr
       ...defined({ metadata: job.metadata, batch: job.batch, againOf: job.againOf }),
     },
     isSuspect: job.crashes > 0,
+    retry: job.retry,
     traceparent: job.traceparent,
   };
 }
@@ -208,7 +209,19 @@ function windowStart(job: QueuedJob, now: Date, hostAwaySince: Date | undefined)
 }
 
 /** What a crawl tells about its host. */
-function hostAnswer({ failure, originalStatus }: CrawlResult): HostAnswer | undefined {
+function hostAnswer(
+  { result, isOfProxy, proxyOpensAtMs }: PoliteCrawl,
+  crawler: Crawler,
+  { parameters }: QueuedJob,
+): HostAnswer | undefined {
+  const { failure, originalStatus } = result;
+  if (proxyOpensAtMs !== undefined) {
+    // Other URLs of the host may have another way out when each names its own.
+    const isOfAll = crawler.proxy !== undefined && parameters.proxy === undefined;
+    const reason = 'proxy_unavailable' satisfies FailureReason;
+    return isOfAll ? { kind: 'waits', reason, untilMs: proxyOpensAtMs } : undefined;
+  }
+  if (isOfProxy === true) return originalStatus > 0 ? { kind: 'answered' } : undefined;
   if (originalStatus === 429 || originalStatus === 503) {
     return { kind: 'slow', ...defined({ retryAfterMs: failure?.retryAfterMs }) };
   }

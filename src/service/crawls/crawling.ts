@@ -1,21 +1,32 @@
 import type { Clock } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
 import { createRid } from '../../domain/rid.ts';
-import { resolveTarget } from '../../engine/crawl-target.ts';
-import type { CrawlEngine, Page } from '../../engine/engine.ts';
+import { sessionKey } from '../../domain/session-key.ts';
+import { parseHttpUrl } from '../../domain/target-url.ts';
+import type { CrawlEngine, CrawlTask, Page } from '../../engine/engine.ts';
 import { failedPage } from '../../engine/failed-page.ts';
 import type { RobotsGate } from '../../engine/politeness/robots-gate.ts';
 import type { ScreenshotStore } from '../../store/store.ts';
 import { buildResult } from '../../threads/build-result.ts';
 import type { Crawled, CrawlOrder, CrawlThreads } from '../../threads/crawl-threads.ts';
 import type { CookieSessions } from './cookie-sessions.ts';
+import type { WayOut, WaysOut } from './ways-out.ts';
 
 const SCREENSHOT_MS = 60 * 60 * 1_000;
+/** Further proxies that one crawl tries when they fail before the target is asked. */
+const MAX_PROXY_TRIES = 4;
+/** Before a crawl is tried again that found only proxies that fail. */
+const BUSY_MS = 1_000;
 
 /** A crawl, and what robots.txt said if it was asked. */
 export interface PoliteCrawl extends Crawled {
   readonly robotsDelayMs?: number;
   /** Whether the page is a stored one, and nothing was requested. */
   readonly isStored?: true;
+  /** Whether the proxy had part in how the crawl ended, so it tells nothing about the host. */
+  readonly isOfProxy?: true;
+  /** No proxy of the pool may be used before; in milliseconds of the service time. */
+  readonly proxyOpensAtMs?: number;
 }
 
 /** Crawls pages and builds their results, as robots.txt allows and in whatever engine the token asks for. */
@@ -36,8 +47,7 @@ export interface CrawlingDeps {
   /** Crawls of the JavaScript token. */
   readonly browser: CrawlEngine;
   readonly robots: RobotsGate;
-  /** Proxy URLs by name, for robots.txt. */
-  readonly proxies: Readonly<Record<string, string>>;
+  readonly waysOut: WaysOut;
   readonly screenshots: Pick<ScreenshotStore, 'put'>;
   readonly sessions: CookieSessions;
   readonly clock: Clock;
@@ -73,11 +83,15 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
   }
 
   /** Asks robots.txt, then crawls. */
-  async function afterRobots(order: CrawlOrder, signal: AbortSignal): Promise<PoliteCrawl> {
+  async function afterRobots(
+    order: CrawlOrder,
+    way: WayOut,
+    signal: AbortSignal,
+  ): Promise<PoliteCrawl> {
     const { task } = order;
-    const target = resolveTarget(task.request, deps.proxies);
-    if ('refused' in target) return result(failedPage(task, target.refused), order);
-    const answer = await deps.robots.check(task, target.start, target.proxy, signal);
+    const start = parseHttpUrl(task.request.url);
+    if (start === undefined) return result(failedPage(task, 'invalid_url'), order);
+    const answer = await deps.robots.check(task, start, way, signal);
     if ('refused' in answer) return result(failedPage(task, answer.refused), order);
     return { ...(await inEngine(order, signal)), robotsDelayMs: answer.delayMs };
   }
@@ -94,23 +108,64 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
     return isBrowsed ? inBrowser(order, signal) : threads.crawl(order, signal);
   }
 
-  function crawl(order: CrawlOrder, signal: AbortSignal): Promise<PoliteCrawl> {
-    return order.task.politeness?.robotsTxt === true
-      ? afterRobots(order, signal)
-      : inEngine(order, signal);
+  /** Crawls through one proxy, or through none, with the cookies of its session there. */
+  async function crawlBy(
+    way: WayOut,
+    { task, ...order }: CrawlOrder,
+    signal: AbortSignal,
+  ): Promise<PoliteCrawl> {
+    const jar = jarName(task, way);
+    const session = jar === undefined ? undefined : deps.sessions.open(task, jar);
+    const there = { ...order, task: { ...task, ...way.task, ...defined({ session }) } };
+    const crawled = await (task.politeness?.robotsTxt === true
+      ? afterRobots(there, way, signal)
+      : inEngine(there, signal));
+    // A reader of the page can rely on its cookies, in any process.
+    await session?.written();
+    return crawled;
+  }
+
+  /**
+   * Crawls through a proxy of the pool that the crawl asks for. One that fails before the target is
+   * asked is replaced by another at once.
+   */
+  async function crawl(order: CrawlOrder, signal: AbortSignal): Promise<PoliteCrawl> {
+    const { task } = order;
+    for (let tries = 0; ; tries += 1) {
+      const way = deps.waysOut.choose(order, tries);
+      if ('refused' in way) return result(failedPage(task, way.refused), order);
+      if ('opensAtMs' in way) return unavailable(order, way.opensAtMs);
+      let crawled: PoliteCrawl | undefined;
+      try {
+        crawled = await crawlBy(way, order, signal);
+      } finally {
+        const verdict = way.end(crawled?.result);
+        if (crawled !== undefined && (verdict === 'lost' || verdict === 'blocked'))
+          crawled = { ...crawled, isOfProxy: true };
+      }
+      if (crawled.result.failure?.reason !== 'proxy_failed') return crawled;
+      crawled.held?.release();
+      if (tries >= MAX_PROXY_TRIES) return unavailable(order, deps.clock.now().getTime() + BUSY_MS);
+    }
+  }
+
+  async function unavailable(order: CrawlOrder, proxyOpensAtMs: number): Promise<PoliteCrawl> {
+    const waitMs = Math.max(proxyOpensAtMs - deps.clock.now().getTime(), 0);
+    const page = failedPage(order.task, 'proxy_unavailable', waitMs);
+    return { ...(await result(page, order)), proxyOpensAtMs };
   }
 
   return {
     result,
-    async crawl(order, signal) {
-      const { task } = order;
-      const { cookies_session: name = '' } = task.request.parameters;
-      if (name === '') return crawl(order, signal);
-      const session = deps.sessions.open(task, name);
-      const crawled = await crawl({ ...order, task: { ...task, session } }, signal);
-      // A reader of the page can rely on its cookies, in any process.
-      await session.written();
-      return crawled;
-    },
+    crawl,
   };
+}
+
+/**
+ * Where the cookies of a crawl are kept; undefined if it shares none. Those of a `session` belong to
+ * its identity and its proxy, so that a site sees all three together.
+ */
+function jarName({ request }: CrawlTask, { id }: WayOut): string | undefined {
+  const { cookies_session: jar, session } = request.parameters;
+  return session === undefined ? jar : `${sessionKey(request.parameters)} ${id}`;
 }

@@ -1,7 +1,8 @@
 import type { TokenType } from '../../domain/account.ts';
 import { invalidField } from '../../domain/errors.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
-import { type CrawlParameters, parseCrawlParameters } from '../../domain/parameters.ts';
+import { parseCrawlParameters } from '../../domain/parameters.ts';
+import { DIRECT, findPools, type PoolWish, type ProxyPool, TOR } from '../../domain/proxy-pools.ts';
 import { parseTargetUrl } from '../../domain/target-url.ts';
 
 /** A crawl as the client requests it, not validated. */
@@ -20,8 +21,7 @@ const MAX_POST_BYTES = 1024 * 1024;
 
 /** What the operator has set up for crawls. */
 export interface CrawlOffer {
-  /** Names of the proxies: ISO countries, `*` for every other one, and `tor`. */
-  readonly proxyNames: ReadonlySet<string>;
+  readonly pools: readonly ProxyPool[];
   /** Whether clients may run scripts of their own in pages. */
   readonly allowsSnippets: boolean;
 }
@@ -32,15 +32,19 @@ export interface ParsedCrawl {
   readonly host: string;
 }
 
-/** Validates the crawl. Throws `invalid` naming the parameter. */
+/**
+ * Validates the crawl; `pool` is the pool of proxies of its crawler. Throws `invalid` naming the
+ * parameter.
+ */
 export function parseCrawlRequest(
   input: CrawlInput,
   tokenType: TokenType,
   offer: CrawlOffer,
+  pool?: string,
 ): ParsedCrawl {
   const { url, host } = parseTargetUrl(input.url);
   const parameters = parseCrawlParameters(input.parameters, tokenType);
-  assertProxyConfigured(parameters, offer);
+  assertProxies({ ...parameters, proxy: parameters.proxy ?? pool }, offer);
   if (parameters.js_snippet !== undefined && !offer.allowsSnippets) {
     throw invalidField('js_snippet', 'js_snippet: the operator of this service does not allow it.');
   }
@@ -67,16 +71,21 @@ export function parseCrawlRequest(
   return { request: { url, method, body, contentType, parameters }, host };
 }
 
-function assertProxyConfigured(
-  { country, tor_network: tor }: CrawlParameters,
-  { proxyNames }: CrawlOffer,
-): void {
-  if (tor === true && !proxyNames.has('tor')) {
+/** Throws `invalid` when the operator has no proxies as the crawl asks for. */
+export function assertProxies(wish: PoolWish, { pools }: Pick<CrawlOffer, 'pools'>): void {
+  if (findPools(pools, wish) !== undefined) return;
+  const { proxy, country, tor_network: tor } = wish;
+  if (tor === true) {
     throw invalidField('tor_network', 'tor_network: this service has no proxy to the Tor network.');
   }
-  if (country === undefined || tor === true || proxyNames.has(country) || proxyNames.has('*'))
-    return;
-  const countries = [...proxyNames].filter((exit) => exit !== 'tor').toSorted();
-  const offer = countries.length === 0 ? '' : `; it has for ${countries.join(', ')}`;
-  throw invalidField('country', `country: this service has no proxy for ${country}${offer}.`);
+  const list = (names: readonly string[]): string =>
+    names.length === 0 ? '' : `; it has ${[...new Set(names)].toSorted().join(', ')}`;
+  if (proxy !== undefined && !pools.some(({ name }) => name === proxy)) {
+    const names = pools.map(({ name }) => name).concat(DIRECT);
+    throw invalidField('proxy', `proxy: this service has no pool ${proxy}${list(names)}.`);
+  }
+  const of = pools.filter(({ name }) => name !== TOR && (proxy === undefined || name === proxy));
+  const countries = list(of.flatMap((pool) => pool.countries));
+  const where = proxy === undefined ? 'this service' : `the pool ${proxy}`;
+  throw invalidField('country', `country: ${where} has no proxy for ${country}${countries}.`);
 }

@@ -61,7 +61,7 @@ export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
     : '';
   const notBefore = toNotBefore(input, making);
   const waitsFrom = notBefore ?? now;
-  const { request, host } = parseCrawlRequest(input, crawler.tokenType, offer);
+  const { request, host } = parseCrawlRequest(input, crawler.tokenType, offer, crawler.proxy);
   return {
     url: request.url,
     method: request.method,

@@ -364,25 +364,20 @@ describe('cookies', () => {
   });
 });
 
-describe('countries', () => {
-  test('go through their proxy, tor_network through its own', async () => {
+describe('proxies', () => {
+  test('are asked for the target, that of Tor alone for what only Tor knows', async () => {
     await using german = await startProxy({ target: site.host });
     await using tor = await startProxy({ target: site.host });
-    const away = stack.use(
-      startHttpEngine({ allow: `shop.test:80`, proxies: { DE: german.url, tor: tor.url } }),
-    );
-    expect((await away.crawl('http://shop.test/page/1', { country: 'DE' })).cbStatus).toBe(200);
+    const away = stack.use(startHttpEngine({ allow: `shop.test:80`, torProxy: tor.url }));
+    const byGerman = { proxy: german.url };
+    expect((await away.crawl('http://shop.test/page/1', {}, byGerman)).cbStatus).toBe(200);
     const onion = `http://${'a'.repeat(56)}.onion/page/1`;
-    expect((await away.crawl(onion, { tor_network: true })).cbStatus).toBe(200);
+    expect((await away.crawl(onion, {}, { proxy: tor.url })).cbStatus).toBe(200);
     expect([german.asked, tor.asked]).toEqual([['127.0.0.1:80'], [`${'a'.repeat(56)}.onion:80`]]);
     // Another proxy is not asked for what only Tor knows.
-    expect(await away.crawl(onion, { country: 'DE' })).toMatchObject({
+    expect(await away.crawl(onion, {}, byGerman)).toMatchObject({
       failure: { reason: 'address_not_allowed' },
     });
     expect(german.asked).toHaveLength(1);
-    expect(await away.crawl('http://shop.test/', { country: 'FR' })).toMatchObject({
-      cbStatus: 523,
-      failure: { reason: 'proxy_not_configured', transient: false },
-    });
   });
 });

@@ -13,7 +13,7 @@ function startGate(allow: string, clock: Clock = createTestClock()) {
   const client = createHttpClient({ allow: parseNetworkAllow(allow) });
   const gate = createRobotsGate({ client, clock });
   return {
-    check: (url: string) => gate.check(TASK, new URL(url), undefined, signal),
+    check: (url: string) => gate.check(TASK, new URL(url), { proxy: undefined, name: '' }, signal),
     [Symbol.asyncDispose]: () => client.close(),
   };
 }

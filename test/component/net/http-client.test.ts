@@ -622,7 +622,7 @@ describe('proxies', () => {
       await using proxy = await startProxy({ target: site.host, refuseWith: 502 });
       const client = open({ lookup: publicName });
       const noPassword = proxy.url.replace('user:password@', '');
-      expect(await codeOf(client.request(get(url, { proxy: proxy.url })))).toBe('proxy_failed');
+      expect(await codeOf(client.request(get(url, { proxy: proxy.url })))).toBe('proxy_refused');
       expect(await codeOf(client.request(get(url, { proxy: noPassword })))).toBe('proxy_failed');
       expect(await codeOf(client.request(get(url, { proxy: 'http://127.0.0.1:1' })))).toBe(
         'proxy_failed',

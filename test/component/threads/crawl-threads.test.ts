@@ -64,7 +64,6 @@ function start(
     settings: {
       network: { allow: parseNetworkAllow('127.0.0.1') },
       limits: { timeoutMs: 20_000, maxBodyBytes: 2 * MIB },
-      proxies: {},
     },
     memory,
     documents,

@@ -128,7 +128,6 @@ test.each(cases.filter(({ what }) => isLong || SHORT.test(what)))(
       settings: {
         network: { allow: parseNetworkAllow('127.0.0.1') },
         limits: { timeoutMs: 20_000, maxBodyBytes: 32 * MIB },
-        proxies: {},
       },
       memory,
       documents,

@@ -35,6 +35,7 @@ const exceptions: Readonly<Record<string, object>> = {
   'StatsService/GetStats': longRead,
   'OperatorService/GetInstallation': { ...admin, takesSlot: false },
   'OperatorService/GetSetup': { ...admin, takesSlot: false },
+  'OperatorService/ListProxies': { ...admin, takesSlot: false },
 };
 
 const services = [

@@ -37,8 +37,8 @@ test('each setting has a form, with the bounds and the default that the service 
 // A new setting changes the proto, its row of the table, and the place where it acts.
 test('no file of the console or the command line names a setting', () => {
   const root = join(import.meta.dirname, '../../../src');
-  // Lists of crawlers show the concurrency; a push has `unique` and `uniqueFor` of its own.
-  const elsewhere = ['concurrency', 'unique', 'uniqueFor'];
+  // Lists of crawlers show the concurrency; a push has `unique`, `uniqueFor` and `proxy` of its own.
+  const elsewhere = ['concurrency', 'unique', 'uniqueFor', 'proxy'];
   const names = [...settingNames, 'maxPerHost', 'robotsTxt'].filter(
     (name) => !elsewhere.includes(name),
   );

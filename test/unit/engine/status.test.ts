@@ -89,6 +89,8 @@ describe('the verdict on a failure', () => {
     ['selector_not_found', 523, false],
     ['browser_busy', 599, true],
     ['browser_unavailable', 599, true],
+    ['proxy_refused', 521, true],
+    ['proxy_unavailable', 599, true],
     ['page_too_heavy', 523, false],
     ['page_crashed', 599, true],
     ['anti_bot_challenge', 525, true],
@@ -99,7 +101,7 @@ describe('the verdict on a failure', () => {
   });
 
   test('the table above is whole', () => {
-    expect(Object.keys(FAILURES)).toHaveLength(32);
+    expect(Object.keys(FAILURES)).toHaveLength(34);
   });
 });
 

@@ -41,7 +41,7 @@ async function outcomeOf(reason: FailureReason, retry: number): Promise<string> 
   return outcome.kind;
 }
 
-test.each(['memory_busy', 'browser_busy', 'browser_unavailable'] as const)(
+test.each(['memory_busy', 'browser_busy', 'browser_unavailable', 'proxy_unavailable'] as const)(
   'a job for which this service had no room (%s) is given back, however often',
   async (reason) => {
     expect(await outcomeOf(reason, 0)).toBe('release');

@@ -1,8 +1,14 @@
 import { expect, test } from 'vitest';
+import { parseProxies } from '../../../src/config/parse-proxies.ts';
 import type { CrawlTask } from '../../../src/engine/engine.ts';
 import type { RobotsGate } from '../../../src/engine/politeness/robots-gate.ts';
 import { createCrawling } from '../../../src/service/crawls/crawling.ts';
+import { createWaysOut } from '../../../src/service/crawls/ways-out.ts';
 import type { CrawlOrder } from '../../../src/threads/crawl-threads.ts';
+import { silentLogger } from '../../support/loggers.ts';
+import { createTestClock } from '../../support/test-clock.ts';
+
+const clock = createTestClock();
 
 const TASK: CrawlTask = {
   request: {
@@ -25,7 +31,7 @@ async function crawlPolitely(
 ) {
   const asked: (string | undefined)[] = [];
   const robots: RobotsGate = {
-    async check(_task, _url, proxy) {
+    async check(_task, _url, { proxy }) {
       asked.push(proxy);
       return { refused: 'robots_disallowed' };
     },
@@ -36,8 +42,12 @@ async function crawlPolitely(
     screenshots: undefined as never,
     sessions: undefined as never,
     robots,
-    proxies,
-    clock: { now: () => new Date() },
+    waysOut: createWaysOut({
+      pools: parseProxies(JSON.stringify(proxies)),
+      clock,
+      logger: silentLogger,
+    }),
+    clock,
     publicUrl: () => '',
   });
   const order: CrawlOrder = {
@@ -53,9 +63,9 @@ const PROXIES = { DE: 'http://de.proxy:1', FR: 'direct', '*': 'http://any.proxy:
 
 test.each([
   [{}, undefined],
-  [{ country: 'DE' }, 'http://de.proxy:1'],
+  [{ country: 'DE' }, 'http://de.proxy:1/'],
   // The operator's choice for every other country, and for none.
-  [{ country: 'ES' }, 'http://any.proxy:1'],
+  [{ country: 'ES' }, 'http://any.proxy:1/'],
   [{ country: 'FR' }, undefined],
 ] as const)('robots.txt of a crawl with %j is read through %s', async (parameters, proxy) => {
   const { asked } = await crawlPolitely(parameters, PROXIES);

@@ -51,7 +51,7 @@ async function startInlineCrawls(
     pushing: useCases.pushing,
     quotas: useCases.quotas,
     clock: useCases.clock,
-    offer: { proxyNames: new Set(), allowsSnippets: false },
+    offer: { pools: [], allowsSnippets: false },
     defaults: {},
     retentionDays: 1,
     maxBodyBytes: 10_000,

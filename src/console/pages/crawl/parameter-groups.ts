@@ -40,6 +40,8 @@ export const PARAMETER_GROUPS: readonly ParameterGroup[] = [
       ['cookies', 'Another name of set_cookies.'],
       ['cookies_session', 'Shares cookies between crawls that have the same name here.'],
       ['country', 'Two letters; needs a proxy for it.'],
+      ['proxy', 'Name of a pool of proxies; `direct` for none.'],
+      ['session', 'One visitor: shares cookies and a proxy between crawls with this name.'],
       ['tor_network', 'Through the operator’s Tor proxy.'],
     ],
   },

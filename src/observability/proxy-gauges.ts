@@ -1,0 +1,61 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+import type { ProxyReport } from '../domain/proxy-pools.ts';
+
+/** What the numbers of proxies are read from. */
+export interface MeasuredProxies {
+  list(): readonly ProxyReport[];
+  /** Crawls that found no proxy, by pool. */
+  waits(): Iterable<readonly [pool: string, count: number]>;
+}
+
+/** Proxies of a pool that have series of their own; all others count as `other`. */
+const MAX_NAMED = 100;
+
+const NUMBERS = [
+  ['pages', 'queued_crawler_proxy_pages_total', 'Pages that came through a proxy.'],
+  ['blocks', 'queued_crawler_proxy_blocks_total', 'Block pages and 429 through a proxy.'],
+  ['failures', 'queued_crawler_proxy_failures_total', 'Crawls that a proxy has failed.'],
+  ['received', 'queued_crawler_proxy_received_bytes_total', 'Bytes received through a proxy.'],
+  ['sent', 'queued_crawler_proxy_sent_bytes_total', 'Bytes sent through a proxy.'],
+] as const;
+
+/** Makes the numbers of proxies; none without pools. */
+export function createProxyGauges(registry: Registry, proxies: MeasuredProxies): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'queued_crawler_proxies',
+    help: 'Proxies of each pool that may be used, and that have a cool-down for everyone.',
+    labelNames: ['pool', 'state'],
+    registers,
+    collect() {
+      this.reset();
+      for (const { pool, trouble } of proxies.list()) {
+        this.inc({ pool, state: trouble === undefined ? 'usable' : 'cooling' });
+      }
+    },
+  });
+  for (const [number, name, help] of NUMBERS) {
+    new Counter({
+      name,
+      help,
+      labelNames: ['pool', 'proxy'],
+      registers,
+      collect() {
+        this.reset();
+        for (const { pool, label, index, [number]: value } of proxies.list()) {
+          if (value > 0) this.inc({ pool, proxy: index < MAX_NAMED ? label : 'other' }, value);
+        }
+      },
+    });
+  }
+  new Counter({
+    name: 'queued_crawler_proxy_waits_total',
+    help: 'Crawls that were put off because no proxy of their pool could be used.',
+    labelNames: ['pool'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [pool, count] of proxies.waits()) this.inc({ pool }, count);
+    },
+  });
+}

@@ -1,0 +1,158 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createAddressGuard, isPublicAddress } from '../../../src/net/address-guard.ts';
+import { createHttpClient } from '../../../src/net/create-http-client.ts';
+import { startFilteringProxy } from '../../../src/net/filtering-proxy.ts';
+import type { HttpError } from '../../../src/net/http-client.ts';
+import type { LookupAnswer } from '../../../src/net/lookup.ts';
+import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
+import { NOT_PUBLIC } from '../../support/not-public.ts';
+import { type Proxy, type ProxyFault, type ProxyOptions, startProxy } from '../../support/proxy.ts';
+import { type Site, startSite } from '../../support/site.ts';
+import { TLS_FIXTURE } from '../../support/tls-fixture.ts';
+import { startTlsSite } from '../../support/tls-site.ts';
+
+const KINDS = ['http', 'https', 'socks5'] as const;
+const NOTHING = parseNetworkAllow('');
+const isIpv6 = (address: string): boolean => address.includes(':');
+
+let stack: AsyncDisposableStack;
+let site: Site;
+
+beforeEach(async () => {
+  stack = new AsyncDisposableStack();
+  site = stack.use(await startSite());
+});
+afterEach(() => stack.disposeAsync());
+
+/** What names lead to; the proxies lead to the site whatever they are asked for. */
+function answering(...addresses: readonly string[]) {
+  return async (): Promise<LookupAnswer[]> =>
+    addresses.map((address) => ({ address, family: isIpv6(address) ? 6 : 4 }));
+}
+
+function open(lookup = answering('93.184.215.14'), proxyTarget?: 'name') {
+  const client = createHttpClient({
+    allow: NOTHING,
+    ca: TLS_FIXTURE.cert,
+    lookup,
+    ...(proxyTarget === undefined ? {} : { proxyTarget }),
+  });
+  stack.defer(() => client.close());
+  return client;
+}
+
+const get = (url: string, proxy: Proxy) => ({
+  url,
+  method: 'GET',
+  timeoutMs: 5_000,
+  maxBodyBytes: 1_000_000,
+  proxy: proxy.url,
+});
+
+async function codeOf(promise: Promise<unknown>): Promise<string> {
+  return promise.then(
+    () => 'answered',
+    (error: HttpError) => error.code,
+  );
+}
+
+/** What a page of the browser gets by CONNECT, through its own proxy and the operator's. */
+async function connectFromPage(host: string, upstream: Proxy, lookup = answering(host)) {
+  await using page = await startFilteringProxy({
+    guard: createAddressGuard(NOTHING),
+    lookup,
+    upstream: upstream.url,
+    maxBytes: 1_000_000,
+    maxSentBytes: 1_000_000,
+    maxAnswerBytes: 1_000_000,
+  });
+  page.begin();
+  const { username, password } = page.credentials;
+  const basic = Buffer.from(`${username}:${password}`).toString('base64');
+  const { hostname, port } = new URL(page.url);
+  const socket = connect(Number(port), hostname);
+  const authority = isIpv6(host) ? `[${host}]:80` : `${host}:80`;
+  socket.write(`CONNECT ${authority} HTTP/1.1\r\nproxy-authorization: Basic ${basic}\r\n\r\n`);
+  const [line = ''] = (await text(socket)).split('\r\n');
+  return line;
+}
+
+const start = async (options: ProxyOptions): Promise<Proxy> => stack.use(await startProxy(options));
+
+describe.each(KINDS)('through a proxy of the kind %s', (kind) => {
+  test('http and https targets are reached, by the address that was judged', async () => {
+    const tls = stack.use(await startTlsSite());
+    const plain = await start({ kind, target: site.host });
+    const secure = await start({ kind, target: tls.host });
+    const client = open();
+    expect((await client.request(get('http://site.test/page/1', plain))).status).toBe(200);
+    expect((await client.request(get('https://site.test/x', secure))).status).toBe(200);
+    expect([...plain.asked, ...secure.asked]).toEqual(['93.184.215.14:80', '93.184.215.14:443']);
+    const ipv6 = open(answering('2606:2800:21f:cb07:6820:80da:af6b:8b2c'));
+    expect((await ipv6.request(get('http://site.test/page/1', plain))).status).toBe(200);
+    expect(plain.asked.at(-1)).toBe('[2606:2800:21f:cb07:6820:80da:af6b:8b2c]:80');
+  });
+
+  test('a name is passed on only if all of its addresses are public', async () => {
+    const proxy = await start({ kind, target: site.host });
+    const named = open(undefined, 'name');
+    expect((await named.request(get('http://site.test/page/1', proxy))).status).toBe(200);
+    expect(proxy.asked).toEqual(['site.test:80']);
+    const mixed = open(answering('93.184.215.14', '10.0.0.1'), 'name');
+    expect(await codeOf(mixed.request(get('http://mixed.test/', proxy)))).toBe(
+      'address_not_allowed',
+    );
+    expect(proxy.asked).toHaveLength(1);
+  });
+
+  test('no address is reached that is not public, as a URL, by a name, or from a page', async () => {
+    const proxy = await start({ kind, target: site.host });
+    const reached: string[] = [];
+    for (const [address] of NOT_PUBLIC) {
+      const host = isIpv6(address) ? `[${address}]` : address;
+      const byName = open(answering(address));
+      const spelled = URL.parse(`http://${host}/`);
+      const isOther =
+        spelled === null || !/^[\d.[]/.test(spelled.hostname) || isPublicAddress(spelled.hostname);
+      const codes = [
+        isOther ? '' : await codeOf(open().request(get(spelled.href, proxy))),
+        await codeOf(byName.request(get('http://name.test/', proxy))),
+      ];
+      if (codes.some((code) => !['', 'address_not_allowed', 'name_not_found'].includes(code))) {
+        reached.push(`${address}: ${codes.join(' ')}`);
+      }
+      if (kind === 'https') continue;
+      const line = await connectFromPage('name.test', proxy, answering(address));
+      if (!line.includes('502')) reached.push(`${address} from a page: ${line}`);
+    }
+    expect(reached).toEqual([]);
+    expect([proxy.asked, site.hits()]).toEqual([[], 0]);
+  });
+
+  test.each<[ProxyFault, string]>([
+    ['login', 'proxy_failed'],
+    ['refuses', 'proxy_refused'],
+  ])('one that %s says so as %s', async (fault, code) => {
+    const proxy = await start({ kind, target: site.host, fault: () => fault });
+    const client = open();
+    expect(await codeOf(client.request(get('http://site.test/', proxy)))).toBe(code);
+    expect(site.hits()).toBe(0);
+  });
+});
+
+test.each<[ProxyFault, readonly string[]]>([
+  ['closes', ['proxy_failed']],
+  ['redirects', ['proxy_refused', 'proxy_failed']],
+  ['floods', ['proxy_failed']],
+  ['page', ['proxy_failed']],
+  ['hangs up', ['connection_failed']],
+])('a proxy that %s gives no page', async (fault, codes) => {
+  for (const kind of ['http', 'socks5'] as const) {
+    const proxy = await start({ kind, target: site.host, fault: () => fault });
+    const code = await codeOf(open().request(get('http://site.test/', proxy)));
+    expect(kind === 'http' ? codes : ['proxy_failed']).toContain(code);
+    expect(proxy.connections).toBeLessThan(25);
+  }
+});

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import { ADMIN, JAVASCRIPT, NORMAL, startApp } from '../support/app.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/listen.ts';
+import { startProxy } from '../support/proxy.ts';
+import { startSite } from '../support/site.ts';
+
+const admin = { authorization: `Bearer ${ADMIN}` };
+
+test('an operator sees what each proxy does, and no tenant and no password', async () => {
+  await using proxy = await startProxy({});
+  await using site = await startSite({
+    routes: {
+      '/blocks': (_request, response) => {
+        response.writeHead(403, { 'cf-mitigated': 'challenge', 'content-type': 'text/html' });
+        response.end('<title>Just a moment...</title>');
+      },
+      '/large': (_request, response) => response.end('x'.repeat(200_000)),
+    },
+  });
+  const dead = `http://user:password@127.0.0.1:${await freePort()}`;
+  await using app = await startApp({
+    env: { PROXIES: JSON.stringify({ fast: [proxy.url], dead: [dead], DE: 'direct' }) },
+  });
+  const crawl = async (path: string, pool: string, token = NORMAL) => {
+    const query = { token, url: `${site.url}${path}`, proxy: pool, format: 'json' };
+    return (await app.rest('GET', `/?${new URLSearchParams(query)}`)).json;
+  };
+  const list = async (query = '') =>
+    (await app.rest('GET', `/installation/proxies${query}`, undefined, admin)).json;
+  await crawl('/large', 'fast');
+  await eventually(async () => {
+    const [row] = (await list('?pool=fast')).proxies;
+    expect(Number(row.received_bytes)).toBeGreaterThan(200_000);
+  });
+  await crawl('/large', 'fast', JAVASCRIPT);
+  await eventually(async () => {
+    const [row] = (await list('?pool=fast')).proxies;
+    expect(Number(row.received_bytes)).toBeGreaterThan(400_000);
+    expect(Number(row.pages)).toBe(2);
+  });
+  await crawl('/blocks', 'fast');
+  expect(await crawl('/page/1', 'dead')).toMatchObject({ failure: 'proxy_unavailable' });
+  const listed = await list();
+  expect(listed.total_count).toBe(2);
+  expect(listed.proxies).toMatchObject([
+    { pool: 'fast', proxy: new URL(proxy.url).host, blocks: 1, blocked_at: [site.host] },
+    { pool: 'dead', proxy: new URL(dead).host, failures: 1, trouble: 'proxy_failed' },
+  ]);
+  expect(Date.parse(listed.proxies[1].retry_at)).toBeGreaterThan(Date.now() - 1_000);
+  expect(JSON.stringify(listed)).not.toContain('password');
+  const stranger = { authorization: `Bearer ${NORMAL}` };
+  const refused = await app.rest('GET', '/installation/proxies', undefined, stranger);
+  expect(refused.status).toBeGreaterThanOrEqual(401);
+  const metrics = (await app.rest('GET', '/metrics')).text;
+  for (const line of [
+    'queued_crawler_proxies{pool="dead",state="cooling"} 1',
+    'queued_crawler_proxies{pool="fast",state="usable"} 1',
+    `queued_crawler_proxy_pages_total{pool="fast",proxy="${new URL(proxy.url).host}"} 2`,
+    `queued_crawler_proxy_blocks_total{pool="fast",proxy="${new URL(proxy.url).host}"} 1`,
+    'queued_crawler_proxy_waits_total{pool="dead"} 1',
+  ]) {
+    expect(metrics).toContain(line);
+  }
+});
