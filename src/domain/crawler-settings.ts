@@ -133,6 +133,8 @@ export const crawlerSettings = {
   uniqueFor,
   /** Minutes for which it needs attention before its owner gets an e-mail, 0 for none. */
   notifyAfterMinutes: integer({ min: 0, max: 10_080, default: 0 }),
+  /** Whether its owner gets an e-mail when a batch is complete. */
+  notifyBatches: { default: false, check: (_field: string, value: boolean) => value },
 } satisfies Record<string, Setting<unknown>>;
 
 type Settings = typeof crawlerSettings;

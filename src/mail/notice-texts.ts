@@ -1,4 +1,5 @@
 import { type Attention, type AttentionReason, attentionReasons } from '../domain/attention.ts';
+import { type Batch, failedOf, removedOf } from '../domain/batch.ts';
 
 /** Subject and text of a mail. */
 export interface Notice {
@@ -86,6 +87,30 @@ What to do: ${attentionReasons[facts.reason]}
 
 There is no further mail while this lasts. The crawler's setting
 notify_after_minutes says after how many minutes there is one; 0 is never.
+`,
+  };
+}
+
+/** Reports that a batch is complete. */
+export function batchNotice(facts: {
+  readonly account: string;
+  readonly crawler: string;
+  readonly batch: Batch;
+}): Notice {
+  const { crawler, account, batch } = facts;
+  const reasons = Object.entries(batch.failures).map(([reason, n]) => `  ${reason}: ${n}\n`);
+  return {
+    subject: `Batch ${batch.name} of crawler ${crawler} is complete`,
+    text: `The batch ${batch.name} of crawler ${crawler} of account ${account} is
+complete.
+
+Accepted:  ${batch.accepted}
+Completed: ${batch.completed}
+Failed:    ${failedOf(batch)}
+${reasons.join('')}Removed:   ${removedOf(batch)}
+Closed:    ${batch.closedAt === undefined ? '' : utc(batch.closedAt)}
+
+The crawler's setting notify_batches switches this mail off.
 `,
   };
 }

@@ -233,6 +233,7 @@ export function createService(deps: ServiceDeps): Service {
   });
   const batches = createBatchManagement({
     store,
+    notices,
     access,
     dispatcher,
     scheduler,

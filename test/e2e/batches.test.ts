@@ -4,6 +4,7 @@ import { NORMAL, startApp } from '../support/app.ts';
 import { runCommandLine } from '../support/command-line.ts';
 import { type CrawlerClient, createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { startMailServer } from '../support/mail-server.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startSite } from '../support/site.ts';
 
@@ -151,4 +152,26 @@ test('the command line pushes a batch, closes it and follows it to its end', asy
   expect(cancelled.json).toEqual([{ batch: 'monday', removed: 0 }]);
   const missing = await run('push', 'shop', urls[0] ?? '', '--close-batch');
   expect(missing.stderr).toContain('--close-batch needs --batch');
+});
+
+test('the account gets one mail at the end of a batch, if the crawler asks for it', async () => {
+  await using site = await startSite();
+  await using mail = await startMailServer();
+  const env = { SMTP_URL: mail.url, ACCOUNT_EMAIL: 'owner@example.com' };
+  await using app = await startApp({ env });
+  const silent = await createCrawler(app, 'silent');
+  const asking = await createCrawler(app, 'asking', { notify_batches: true });
+  for (const crawler of [silent, asking]) {
+    const items = [1, 2].map((n) => ({ url: `${site.url}/page/${n}`, batch: 'monday' }));
+    await crawler.post('push_batch', { items });
+    await crawler.post('batches/monday/close');
+    await eventually(async () => {
+      const { json } = await app.rest('GET', `${crawler.path}/batches/monday`);
+      expect(json.completed_at).toBeDefined();
+    });
+  }
+  await eventually(() => expect(mail.mails).toHaveLength(1));
+  expect(mail.mails[0]).toContain('owner@example.com');
+  expect(mail.mails[0]).toContain('Batch monday of crawler asking is complete');
+  expect(mail.mails[0]).toContain('Completed: 2');
 });

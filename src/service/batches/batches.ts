@@ -10,6 +10,7 @@ import { batchNotFound, missingField } from '../../domain/errors.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Listing, ListingPart, Store } from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
+import type { Notices } from '../notices/outbox.ts';
 import { createStreamPlaces } from '../stream-places.ts';
 import { completedEvent } from './completed-event.ts';
 
@@ -38,7 +39,8 @@ export interface BatchManagement {
 
 /** What the management works with. */
 export interface BatchManagementDeps {
-  readonly store: Pick<Store, 'batches' | 'crawlers'>;
+  readonly store: Pick<Store, 'accounts' | 'batches' | 'crawlers'>;
+  readonly notices: Pick<Notices, 'batchCompleted'>;
   readonly access: Pick<CrawlerAccess, 'find'>;
   readonly dispatcher: Pick<Dispatcher, 'refresh' | 'notify'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
@@ -87,10 +89,17 @@ export function createBatchManagement(deps: BatchManagementDeps): BatchManagemen
           expiresAt: new Date(clock.now().getTime() + deps.retentionDays * DAY_MS),
         }
       : undefined;
+    if (crawler.notifyBatches) await notify(crawler, batch);
     const isCompleted = await store.batches.complete(batch, event, clock.now());
     if (!isCompleted || event === undefined) return;
     dispatcher.notify(crawlerId);
     await deps.scheduler.wake('crawl', crawlerId, clock.now());
+  }
+
+  /** Before the batch counts as complete, so that a crash between loses no mail. */
+  async function notify(crawler: Crawler, batch: Batch): Promise<void> {
+    const account = await store.accounts.get(crawler.accountId);
+    if (account !== undefined) await deps.notices.batchCompleted(account, crawler, batch);
   }
 
   async function close(crawler: Crawler, name: string): Promise<Batch> {

@@ -1,10 +1,12 @@
 import type { Account } from '../../domain/account.ts';
 import type { Attention } from '../../domain/attention.ts';
+import type { Batch } from '../../domain/batch.ts';
 import { wallNow } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import {
   accountQueueFullNotice,
   attentionNotice,
+  batchNotice,
   crawlerPausedNotice,
   type Notice,
 } from '../../mail/notice-texts.ts';
@@ -38,6 +40,8 @@ export interface Notices {
     attention: Attention,
     episode: Date,
   ): Promise<void>;
+  /** A batch of the crawler is complete. Notices of one batch are one until it is mailed. */
+  batchCompleted(account: Account, crawler: Crawler, batch: Batch): Promise<void>;
   /**
    * Mails what is due; the `notice` task. What fails is due again, after growing waits. Returns how
    * many were sent.
@@ -76,6 +80,11 @@ export function createNotices(deps: NoticesDeps): Notices {
       const noticeId = `attention-${crawler.crawlerId}-${attention.reason}-${episode.getTime()}`;
       const facts = { account: account.name, crawler: crawler.name, ...attention };
       await add(noticeId, account, attentionNotice(facts));
+    },
+
+    async batchCompleted(account, crawler, batch) {
+      const facts = { account: account.name, crawler: crawler.name, batch };
+      await add(`batch-${batch.batchId}`, account, batchNotice(facts));
     },
 
     sendDue: (task) => sendDueNotices(deps, task),

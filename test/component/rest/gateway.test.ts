@@ -43,6 +43,7 @@ test('a reply in the words of REST', async () => {
       retry_window_hours: 0,
       group_by_domain: false,
       notify_after_minutes: 0,
+      notify_batches: false,
       attention: [],
       etag: '',
       processes: [],
