@@ -3,22 +3,8 @@ import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/listen.ts';
-import { type Proxy, type ProxyFault, type ProxyOptions, startProxy } from '../support/proxy.ts';
+import { type ProxyFault, startProxies, urlsOf } from '../support/proxy.ts';
 import { type SiteRoute, startSite } from '../support/site.ts';
-
-/** Proxies of which each leads out by an address of its own, from 127.0.0.11 on. */
-async function startProxies(...options: readonly ProxyOptions[]) {
-  const proxies = await Promise.all(
-    options.map((each, index) => startProxy({ from: `127.0.0.${11 + index}`, ...each })),
-  );
-  return Object.assign(proxies, {
-    async [Symbol.asyncDispose]() {
-      await Promise.all(proxies.map((proxy) => proxy[Symbol.asyncDispose]()));
-    },
-  });
-}
-
-const urlsOf = (proxies: readonly Proxy[]): readonly string[] => proxies.map(({ url }) => url);
 
 const startWith = (proxies: object) => startApp({ env: { PROXIES: JSON.stringify(proxies) } });
 

@@ -2,21 +2,14 @@ import { expect, test } from 'vitest';
 import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
-import { type ProxyFault, startProxy } from '../support/proxy.ts';
+import { type ProxyFault, startProxies } from '../support/proxy.ts';
 import { type Site, startSite } from '../support/site.ts';
 
 /** Five proxies, of which each leads out by an address of its own. */
-async function startProxies(faultAt?: (address: string) => ProxyFault | undefined) {
-  const addresses = [11, 12, 13, 14, 15].map((last) => `127.0.0.${last}`);
-  const proxies = await Promise.all(
-    addresses.map((from) => startProxy({ from, fault: () => faultAt?.(from) })),
+const startFive = (faultAt?: (address: string) => ProxyFault | undefined) =>
+  startProxies(
+    ...[11, 12, 13, 14, 15].map((last) => ({ fault: () => faultAt?.(`127.0.0.${last}`) })),
   );
-  return Object.assign(proxies, {
-    async [Symbol.asyncDispose]() {
-      await Promise.all(proxies.map((proxy) => proxy[Symbol.asyncDispose]()));
-    },
-  });
-}
 
 const startWith = (proxies: readonly { readonly url: string }[]) =>
   startApp({ env: { PROXIES: JSON.stringify({ fast: proxies.map(({ url }) => url) }) } });
@@ -32,7 +25,7 @@ test.each([
   ['plain', NORMAL],
   ['browser', JAVASCRIPT],
 ])('a session has one proxy and one set of cookies in the %s engine', async (_, token) => {
-  await using proxies = await startProxies();
+  await using proxies = await startFive();
   await using site = await startSite();
   await using app = await startWith(proxies);
   const at = (session: string, path: string) =>
@@ -58,9 +51,7 @@ test.each([
 
 test('a session whose proxy fails continues through another, and takes no cookies there', async () => {
   let failing = '';
-  await using proxies = await startProxies((address) =>
-    address === failing ? 'closes' : undefined,
-  );
+  await using proxies = await startFive((address) => (address === failing ? 'closes' : undefined));
   await using site = await startSite();
   await using app = await startWith(proxies);
   const at = (on: Site, path: string) => visit(app, `${on.url}${path}`, { session: 'one' });
@@ -76,7 +67,7 @@ test('a session whose proxy fails continues through another, and takes no cookie
 });
 
 test('queued URLs of a session go through its proxy, too; another device is another visitor', async () => {
-  await using proxies = await startProxies();
+  await using proxies = await startFive();
   await using site = await startSite();
   await using app = await startWith(proxies);
   const crawler = await createCrawler(app, 'crawler', { proxy: 'fast' });

@@ -211,3 +211,19 @@ function socksAuthority(data: Buffer): string {
   const groups = Array.from({ length: 8 }, (_, at) => address.readUInt16BE(at * 2).toString(16));
   return `[${groups.join(':')}]:${port}`;
 }
+
+/** Proxies of which each leads out by an address of its own, from 127.0.0.11 on. */
+export async function startProxies(...options: readonly ProxyOptions[]) {
+  const proxies = await Promise.all(
+    options.map((each, index) => startProxy({ from: `127.0.0.${11 + index}`, ...each })),
+  );
+  return Object.assign(proxies, {
+    async [Symbol.asyncDispose]() {
+      await Promise.all(proxies.map((proxy) => proxy[Symbol.asyncDispose]()));
+    },
+  });
+}
+
+/** The URLs of proxies. */
+export const urlsOf = (proxies: readonly Proxy[]): readonly string[] =>
+  proxies.map(({ url }) => url);
