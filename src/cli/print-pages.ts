@@ -2,8 +2,8 @@ import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { plainText, toPlain } from '../client/message-json.ts';
 import { type Output, printable } from './output.ts';
 
-/** The service's longest page of a listing. */
-const MAX_PAGE = 1_000;
+/** No listing of the service refuses a page of this length. */
+const MAX_PAGE = 200;
 
 /** A listing of the service. */
 export interface Listing<Desc extends DescMessage> {

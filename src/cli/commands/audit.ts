@@ -15,9 +15,6 @@ const ACTORS = {
   operator: AuditActor.OPERATOR,
 } as const;
 
-/** The longest page of the service. */
-const MAX_PAGE = 200;
-
 interface Options {
   readonly by?: keyof typeof ACTORS;
   readonly crawler?: string;
@@ -57,8 +54,8 @@ export function createAuditCommand(context: CommandContext): Command {
       using session = await openSession(context, command);
       await printPages(session.output, limit, {
         desc: AuditRecordSchema,
-        async read(size, pageToken) {
-          const request = { ...filter, pageSize: Math.min(size, MAX_PAGE), pageToken };
+        async read(pageSize, pageToken) {
+          const request = { ...filter, pageSize, pageToken };
           const found = await session.client.activity.listAuditRecords(request);
           return { items: found.records, nextPageToken: found.nextPageToken };
         },

@@ -25,7 +25,7 @@ export function createBatchesCommand(context: CommandContext): Command {
       await printPages(session.output, limit, {
         desc: BatchSchema,
         async read(pageSize, pageToken) {
-          const request = { name, pageSize: Math.min(pageSize, MAX_PAGE), pageToken };
+          const request = { name, pageSize, pageToken };
           const { batches, nextPageToken } = await session.client.batches.listBatches(request);
           return { items: batches, nextPageToken };
         },
@@ -94,9 +94,6 @@ export function createBatchesCommand(context: CommandContext): Command {
     .addHelpText('after', examples('queued-crawler batches cancel shop monday --yes'));
   return group;
 }
-
-/** The service's longest page of batches. */
-const MAX_PAGE = 200;
 
 async function show({ output }: Session, batch: Batch | undefined): Promise<void> {
   if (batch === undefined) return;

@@ -154,3 +154,17 @@ test('results come into a folder, each once and whole, though program and servic
     await service.kill9();
   }
 });
+
+test('more jobs are listed than a page of the service has', async () => {
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'shop');
+  await crawler.post('pause');
+  const items = Array.from({ length: 250 }, (_, n) => ({ url: `https://site.example/${n}` }));
+  await crawler.post('push_batch', { items });
+  const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
+  const listed = await runCommandLine(['--json', 'jobs', 'list', 'shop', '--limit', '1000'], {
+    env,
+  });
+  expect(listed.code, listed.stderr).toBe(0);
+  expect(new Set(listed.json.map(({ url }) => url)).size).toBe(250);
+});
