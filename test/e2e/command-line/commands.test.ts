@@ -37,6 +37,7 @@ test('a crawler is made, shown, changed, paused and removed, in the words of the
       politeness: { max_per_host: 0, delay_ms: 0, robots_txt: true, hosts: [], group: '' },
       group_by_domain: false,
       notify_after_minutes: 0,
+      notify_batches: false,
       attention: [],
       etag: expect.any(String),
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
