@@ -16,6 +16,7 @@ const onEither = {
     'attention',
     'audit',
     'batches',
+    'console-sessions',
     'crawl-retries',
     'deliveries-together',
     'delivery-retries',
