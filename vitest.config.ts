@@ -21,6 +21,7 @@ const onEither = {
     'delivery-retries',
     'hosts',
     'kept-codings',
+    'ladder',
     'push-controls',
     'set-clock',
     'statistics',

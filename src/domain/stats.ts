@@ -15,6 +15,8 @@ export const dayFields = [
   'billed',
   /** Crawls tried again. */
   'retries',
+  /** Those of them that took the next rung of a ladder, because the host blocked the one before. */
+  'climbs',
   /** Jobs that waited longer than their `queue_timeout`. */
   'timeouts',
   'deleted',

@@ -28,6 +28,8 @@ export interface CrawlTask {
   readonly politeness: Politeness | undefined;
   /** Setting `proxy` of the crawler: the pool of crawls that name none. */
   readonly pool?: string | undefined;
+  /** Crawled in the browser though the token is the Normal one. */
+  readonly inBrowser?: boolean | undefined;
   /** URL of the proxy that the crawl goes through, with credentials; default none. */
   readonly proxy?: string | undefined;
   /** Default: the cookies of the crawl are its own. */

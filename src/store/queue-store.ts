@@ -208,6 +208,8 @@ export type JobOutcome = {
       readonly dueAt: Date;
       /** Why it failed; kept with the job until its next failure. */
       readonly failure?: string;
+      /** See `QueuedJob.climbed`: the rungs that have blocked it; absent if it has not climbed. */
+      readonly climbed?: string;
       /** The thread that ran the crawl died with it; counted in the job's `crashes`. */
       readonly crashed?: boolean;
     }

@@ -20,6 +20,7 @@ import type { CrawlResult } from '../../threads/build-result.ts';
 import type { Crawled, CrawlOrder } from '../../threads/crawl-threads.ts';
 import { ThreadLost } from '../../threads/thread-lost.ts';
 import type { Crawling, PoliteCrawl } from './crawling.ts';
+import type { Ladders, RungTry } from './ladder.ts';
 
 /** Before a job for which the process had no room is tried again. */
 const BUSY_MS = 5_000;
@@ -36,6 +37,7 @@ const MAX_LOST_CLAIMS = 10;
 /** What crawling jobs works with. */
 export interface CrawlJobDeps {
   readonly crawling: Crawling;
+  readonly ladders: Pick<Ladders, 'start'>;
   readonly clock: Clock;
   readonly retentionDays: number;
   readonly random?: () => number;
@@ -105,14 +107,23 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   return {
     async crawl(job, crawler, signal, { hostAwaySince, onSent } = {}) {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
+      const rungTry = deps.ladders.start(job, crawler);
       let crawled: PoliteCrawl;
       try {
-        crawled = await crawling.crawl(toOrder(job, crawler, onSent), signal);
+        crawled = await crawling.crawl(toOrder(job, crawler, onSent, rungTry), signal);
       } catch (error) {
         if (error instanceof ThreadLost) return endLost(job, crawler, error);
         throw error;
       }
       if (crawled.isStored === true) return end(job, crawler, crawled);
+      const climb = rungTry?.end(crawled);
+      if (climb !== undefined) {
+        crawled.held?.release();
+        const { reason: failure, climbed } = climb;
+        const back = retry(job, after(0), { failure, climbed });
+        // The block concerns the rung alone: the host is not asked less for it.
+        return { ...back, answer: { kind: 'answered' }, tried: { failure } };
+      }
       const { failure } = crawled.result;
       const { robotsDelayMs } = crawled;
       const untold = defined({ answer: hostAnswer(crawled, crawler, job), robotsDelayMs });
@@ -139,16 +150,29 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   };
 }
 
-function toOrder(job: QueuedJob, crawler: Crawler, onSent?: () => void): CrawlOrder {
-  const { tokenType, accountId, crawlerId, politeness, delivery, proxy: pool } = crawler;
+function toOrder(
+  job: QueuedJob,
+  crawler: Crawler,
+  onSent?: () => void,
+  rungTry?: Pick<RungTry, 'rung' | 'climbed'>,
+): CrawlOrder {
+  const { tokenType, accountId, crawlerId, politeness, delivery, proxy } = crawler;
+  const { rung, climbed } = rungTry ?? {};
+  const pool = rung?.pool ?? proxy;
   const task = { request: job, tokenType, accountId, crawlerId, politeness, pool };
   return {
-    task: { ...task, ...defined({ onSent }) },
+    task: { ...task, ...defined({ onSent, inBrowser: rung?.inBrowser }) },
     spec: {
       kind: 'record',
       rid: job.rid,
       delivery,
-      ...defined({ metadata: job.metadata, batch: job.batch, againOf: job.againOf }),
+      ...defined({
+        metadata: job.metadata,
+        batch: job.batch,
+        againOf: job.againOf,
+        rung: rung?.name,
+        climbed,
+      }),
     },
     isSuspect: job.crashes > 0,
     retry: job.retry,
@@ -191,7 +215,7 @@ function toOutcome(
 function retry(
   job: QueuedJob,
   dueAt: Date,
-  more: { readonly crashed?: boolean; readonly failure: string },
+  more: { readonly crashed?: boolean; readonly failure: string; readonly climbed?: string },
 ): JobEnd {
   return { outcome: { ...named(job), kind: 'retry', dueAt, ...more }, held: undefined };
 }

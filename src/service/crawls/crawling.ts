@@ -27,6 +27,8 @@ export interface PoliteCrawl extends Crawled {
   readonly isOfProxy?: true;
   /** No proxy of the pool may be used before; in milliseconds of the service time. */
   readonly proxyOpensAtMs?: number;
+  /** Then: whether the reason is that the host has blocked all of them. */
+  readonly isBlockedEverywhere?: boolean;
 }
 
 /** Crawls pages and builds their results, as robots.txt allows and in whatever engine the token asks for. */
@@ -104,8 +106,7 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
   }
 
   function inEngine(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
-    const isBrowsed = order.task.tokenType === 'javascript';
-    return isBrowsed ? inBrowser(order, signal) : threads.crawl(order, signal);
+    return isBrowsed(order.task) ? inBrowser(order, signal) : threads.crawl(order, signal);
   }
 
   /** Crawls through one proxy, or through none, with the cookies of its session there. */
@@ -134,7 +135,7 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
     for (let tries = 0; ; tries += 1) {
       const way = deps.waysOut.choose(order, tries);
       if ('refused' in way) return result(failedPage(task, way.refused), order);
-      if ('opensAtMs' in way) return unavailable(order, way.opensAtMs);
+      if ('opensAtMs' in way) return unavailable(order, way.opensAtMs, way.isBlocked);
       let crawled: PoliteCrawl | undefined;
       try {
         crawled = await crawlBy(way, order, signal);
@@ -149,16 +150,25 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
     }
   }
 
-  async function unavailable(order: CrawlOrder, proxyOpensAtMs: number): Promise<PoliteCrawl> {
+  async function unavailable(
+    order: CrawlOrder,
+    proxyOpensAtMs: number,
+    isBlockedEverywhere = false,
+  ): Promise<PoliteCrawl> {
     const waitMs = Math.max(proxyOpensAtMs - deps.clock.now().getTime(), 0);
     const page = failedPage(order.task, 'proxy_unavailable', waitMs);
-    return { ...(await result(page, order)), proxyOpensAtMs };
+    return { ...(await result(page, order)), proxyOpensAtMs, isBlockedEverywhere };
   }
 
   return {
     result,
     crawl,
   };
+}
+
+/** Whether the browser crawls a page. */
+export function isBrowsed({ tokenType, inBrowser = false }: CrawlTask): boolean {
+  return inBrowser || tokenType === 'javascript';
 }
 
 /**

@@ -38,7 +38,11 @@ export type WayChoice =
   | WayOut
   | { readonly refused: FailureReason }
   /** No proxy may be used before. */
-  | { readonly opensAtMs: number };
+  | {
+      readonly opensAtMs: number;
+      /** Whether the host has blocked all proxies of the pool. */
+      readonly isBlocked: boolean;
+    };
 
 /** Chooses the ways out of crawls among the proxies of the operator. */
 export interface WaysOut {
@@ -207,7 +211,10 @@ export function createWaysOut(deps: {
         const use = { proxy: first.proxy, accountId: task.accountId, host };
         noteWaiting(use, candidates, opensAtMs - now);
       }
-      return { opensAtMs };
+      const isBlocked = candidates.all.every(({ proxy }) =>
+        health.isBlocked({ proxy, accountId: task.accountId, host }, now),
+      );
+      return { opensAtMs, isBlocked };
     },
     list() {
       const now = nowMs();

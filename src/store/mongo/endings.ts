@@ -110,6 +110,7 @@ export function jobWrites(
       const error = (again && outcome.failure) || '';
       counts.push((delta) => {
         if (again) delta.addDay('retries', 1);
+        if (again && outcome.climbed !== undefined) delta.addDay('climbs', 1);
         if (again) delta.addFailed({ kind: 'crawl', error });
         if (isPurged) delta.purge({ state, size });
         else delta.move(size, state, again || job.retry > 0 ? 'retrying' : 'waiting');
@@ -197,9 +198,10 @@ function returnUpdate(
         attempt,
         ...first,
         ...(outcome.failure === undefined ? {} : { lastFailure: outcome.failure }),
+        ...(outcome.climbed === undefined ? {} : { climbed: outcome.climbed }),
       },
       $inc: { retry: 1, ...(outcome.crashed === true ? { crashes: 1 } : {}) },
-      $unset: { epoch: 1, expires: 1 },
+      $unset: { epoch: 1, expires: 1, ...(outcome.climbed === undefined ? { climbed: 1 } : {}) },
     },
   };
 }

@@ -310,6 +310,8 @@ export const migrations: readonly string[] = [
   CREATE INDEX audit_newest ON audit (account_id, at, audit_id);
   CREATE INDEX audit_expiry ON audit (at);
   `,
+  // The rungs of a ladder that have blocked a job.
+  'ALTER TABLE jobs ADD COLUMN climbed TEXT',
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

@@ -24,6 +24,7 @@ const NOTHING: Omit<HistoryDay, 'date'> = {
   deliveryFailures: 0,
   billed: 0,
   retries: 0,
+  climbs: 0,
   timeouts: 0,
   deleted: 0,
   purged: 0,

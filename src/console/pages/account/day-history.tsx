@@ -67,6 +67,7 @@ export function DayHistory(props: {
               ),
             },
             number('Retries', (day) => day.retries),
+            number('Climbs', (day) => day.climbs),
             number('Timeouts', (day) => day.timeouts),
             number('Delivered', (day) => day.deliveries),
             number('Failed attempts', (day) => day.deliveryFailures),
