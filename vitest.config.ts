@@ -22,6 +22,7 @@ const onEither = {
     'hosts',
     'kept-codings',
     'ladder',
+    'proxy-budget',
     'push-controls',
     'set-clock',
     'statistics',

@@ -138,6 +138,8 @@ export const crawlerSettings = {
   proxy,
   /** The rungs that URLs climb where a host blocks them, see `rungs.ts`; none if absent. */
   escalate,
+  /** Megabytes through proxies in a day (UTC), after which URLs that need one wait; 0 for no limit. */
+  maxProxyMegabytesADay: integer({ min: 0, max: 1_000_000_000, default: 0 }),
   /** Whether all hosts of a registrable domain count as one host. Applies to URLs pushed from then on. */
   groupByDomain: { default: false, check: (_field: string, value: boolean) => value },
   /** Whether pushes are unique unless they say otherwise. */

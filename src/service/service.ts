@@ -33,6 +33,7 @@ import { createCrawlTimes } from './crawls/crawl-times.ts';
 import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
 import { createLadders, type Ladders } from './crawls/ladder.ts';
+import { createProxyBudgets } from './crawls/proxy-budgets.ts';
 import { createReadSitemap, type ReadSitemap } from './crawls/read-sitemap.ts';
 import type { SharedResources } from './crawls/shared-resources.ts';
 import { withStoredPages } from './crawls/stored-pages.ts';
@@ -200,8 +201,9 @@ export function createService(deps: ServiceDeps): Service {
     clock,
     maxBodyBytes: settings.maxBodyBytes,
   });
+  const budgets = createProxyBudgets({ stats: store.stats, clock, logger });
   const ladders = createLadders({ pools: deps.waysOut.pools, clock, logger });
-  const crawlJobs = createCrawlJobs({ crawling, ladders, clock, retentionDays });
+  const crawlJobs = createCrawlJobs({ crawling, ladders, budgets, clock, retentionDays });
   const crawlTimes = createCrawlTimes();
   const dispatcher = wireDispatcher(deps, { access, crawlJobs, quotas, crawlTimes });
   const hostReads = createHostReads({

@@ -201,6 +201,8 @@ export type JobOutcome = {
   readonly attempt: number;
   /** The trace that the end and its delivery belong to. */
   readonly traceparent?: string | undefined;
+  /** Bytes that the crawl has sent and received through proxies. */
+  readonly proxyBytes?: number;
 } & (
   | {
       /** Failed for a transient reason; due again at `dueAt`. */

@@ -76,6 +76,8 @@ export function jobWrites(
     if (!isExpected(outcome, job) || (isQueued && job.gen !== purges)) continue;
     taken.add(rid);
     ended.add(outcome);
+    const { proxyBytes = 0 } = outcome;
+    if (proxyBytes > 0) counts.push((delta) => delta.addDay('proxyBytes', proxyBytes));
     const { size = 0, state, attempt } = job;
     const isPurged = job.gen !== purges;
     if (isEnd(outcome) || isPurged) {

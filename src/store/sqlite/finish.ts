@@ -98,6 +98,7 @@ function endJob(
   const { crawlerId } = outcome;
   const job = readEnding(finishing, outcome, purges);
   if (job === undefined) return 'lost';
+  counts.addDay(crawlerId, 'proxyBytes', outcome.proxyBytes ?? 0);
   if (outcome.kind === 'retry' || outcome.kind === 'release') {
     goBack(finishing, outcome, job, purges);
     return 'won';

@@ -25,6 +25,7 @@ const NOTHING: Omit<HistoryDay, 'date'> = {
   billed: 0,
   retries: 0,
   climbs: 0,
+  proxyBytes: 0,
   timeouts: 0,
   deleted: 0,
   purged: 0,

@@ -41,7 +41,13 @@ function losing(blamed: boolean) {
     },
   };
   return {
-    jobs: createCrawlJobs({ crawling, ladders: noLadders, clock, retentionDays: 14 }),
+    jobs: createCrawlJobs({
+      crawling,
+      ladders: noLadders,
+      budgets: { of: () => undefined },
+      clock,
+      retentionDays: 14,
+    }),
     crawls: () => crawls,
   };
 }

@@ -35,6 +35,7 @@ async function outcomeOf(reason: FailureReason, retry: number): Promise<string> 
       result: async () => ({ result, held: undefined }) as never,
     },
     ladders: { start: () => undefined },
+    budgets: { of: () => undefined },
     clock: { now: () => new Date() },
     retentionDays: 1,
   });
