@@ -22,6 +22,8 @@ const onEither = {
     'delivery-retries',
     'hosts',
     'kept-codings',
+    'ladder',
+    'proxy-budget',
     'push-controls',
     'set-clock',
     'statistics',

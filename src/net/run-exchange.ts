@@ -139,6 +139,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     this.#sentAt = performance.now();
     const { request, options } = this.#exchange;
     request.onSent?.();
+    request.onBytes?.(requestBytes(options) + (request.body?.byteLength ?? 0));
     if (request.headersTimeoutMs === undefined || this.#isAnswered()) return;
     this.#startHeadersLimit();
     void untilTaken(options.body, {
@@ -170,6 +171,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     this.#headersLimit?.cancel();
     const answerMs = this.#sentAt === undefined ? 0 : performance.now() - this.#sentAt;
     this.#head = { status, headers: toHeaderPairs(controller.rawHeaders ?? headers), answerMs };
+    this.#exchange.request.onBytes?.(headBytes(this.#head.headers.flat()));
     if (this.#exchange.request.headersOnly === true) {
       this.#drain(this.#head);
       return;
@@ -183,6 +185,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#receivedBytes += chunk.length;
+    this.#exchange.request.onBytes?.(chunk.length);
     if (this.#state === 'running') this.#sink.write(chunk);
     if (this.#state === 'draining' && this.#receivedBytes > DRAIN_BYTES)
       this.#fail(httpError('body_too_large'));
@@ -283,4 +286,13 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     this.#exchange.request.signal?.removeEventListener('abort', this.#onAbort);
     this.#exchange.running.delete(this.#abort);
   }
+}
+
+/** A line of a head has four bytes in addition to name and value. */
+function headBytes(namesAndValues: readonly string[]): number {
+  return namesAndValues.reduce((sum, text) => sum + text.length + 2, 0);
+}
+
+function requestBytes({ method, path, headers }: Dispatcher.DispatchOptions): number {
+  return headBytes([method, path, ...(Array.isArray(headers) ? headers.map(String) : [])]);
 }

@@ -45,6 +45,7 @@ export interface JobSummary
     | 'queueDeadline'
     | 'metadata'
     | 'batch'
+    | 'climbed'
     | 'againOf'
     | 'notBefore'
     | 'priority'

@@ -258,12 +258,15 @@ async function deliveryMessage(
 }
 
 /** What a result says of its push and its page, and the event that is delivered in place of one. */
-function ofBatch({ details: { batch, event, againOf, crawledAt } }: Delivery): DeliveryHeader[] {
+function ofBatch({ details }: Delivery): DeliveryHeader[] {
+  const { batch, event, againOf, crawledAt, rung, climbed } = details;
   const headers = defined({
     'webhook-event': event,
     'webhook-batch': batch,
     'webhook-again-of': againOf,
     'webhook-crawled-at': crawledAt,
+    'webhook-rung': rung,
+    'webhook-climbed': climbed,
   });
   return Object.entries(headers) as DeliveryHeader[];
 }

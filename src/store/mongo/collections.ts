@@ -94,6 +94,8 @@ export interface JobDocument {
   readonly firstTriedAt?: Date;
   /** Why its last try failed. */
   readonly lastFailure?: string;
+  /** The rungs of a ladder that have blocked it. */
+  readonly climbed?: string;
   /** Absent if it belongs to no trace. */
   readonly traceparent?: string;
   /** The id of its push. */

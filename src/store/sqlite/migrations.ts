@@ -312,6 +312,8 @@ export const migrations: readonly string[] = [
   `,
   // Seals the sessions of the console.
   'CREATE TABLE secret (secret TEXT NOT NULL);',
+  // The rungs of a ladder that have blocked a job.
+  'ALTER TABLE jobs ADD COLUMN climbed TEXT;',
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

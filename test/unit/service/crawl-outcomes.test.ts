@@ -34,6 +34,8 @@ async function outcomeOf(reason: FailureReason, retry: number): Promise<string> 
       crawl: async () => ({ result, held: undefined }) as never,
       result: async () => ({ result, held: undefined }) as never,
     },
+    ladders: { start: () => undefined },
+    budgets: { of: () => undefined },
     clock: { now: () => new Date() },
     retentionDays: 1,
   });

@@ -119,6 +119,7 @@ function JobFacts({ job }: { readonly job: QueuedJob }) {
         ['Tries', count(job.tries)],
         ['Priority', count(job.priority)],
         ['Last failure', job.lastFailure?.replaceAll('_', ' ') ?? '–'],
+        ...(job.climbed === undefined ? [] : [['Blocked before', job.climbed] as const]),
         ['Next try', <Moment at={job.nextTryAt} />],
         ['Pushed', <Moment at={job.pushedAt} />],
         ...(job.metadata === undefined ? [] : [['Metadata', <code>{job.metadata}</code>] as const]),
