@@ -20,6 +20,7 @@ const onEither = {
     'deliveries-together',
     'delivery-retries',
     'hosts',
+    'job-life',
     'kept-codings',
     'push-controls',
     'set-clock',

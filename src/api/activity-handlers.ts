@@ -10,6 +10,7 @@ import type { Listings } from '../service/reads/listings.ts';
 import { toAuditFilter, toAuditMessage } from './audit-messages.ts';
 import { authenticateCall } from './authenticate-call.ts';
 import { toDeliveryMessage, toDeliveryState } from './delivery-messages.ts';
+import { toLifeMessage } from './life-messages.ts';
 import {
   toAccountActivityMessage,
   toCrawlOutcome,
@@ -85,10 +86,12 @@ export function activityHandlers(deps: {
 
     async findRid(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
-      const { crawler, job, result, delivery } = await listings.find(owner, request.rid);
+      const found = await listings.find(owner, request.rid);
+      const { crawler, job, result, delivery } = found;
       return {
         rid: request.rid,
         crawler: crawler?.name ?? '',
+        ...toLifeMessage(found.life),
         ...defined({
           job: job && toJobMessage(job),
           result: result && toResultMessage(result),

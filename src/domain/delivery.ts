@@ -11,6 +11,8 @@ export interface DeliveryAttempt {
   readonly durationMs: number;
   /** Why it failed; empty when acknowledged. */
   readonly error: string;
+  /** The beginning of what the callback URL answered, if it did not acknowledge. */
+  readonly answer?: string | undefined;
 }
 
 /** What the answer to one POST shows of how much its endpoint can take. */

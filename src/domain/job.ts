@@ -67,4 +67,6 @@ export interface QueuedJob extends Job {
   readonly crashes: number;
   /** When the first crawl started; the retry window counts from it. */
   readonly firstTriedAt: Date | undefined;
+  /** Its failed tries as `domain/job-try.ts` keeps them; undefined before the first. */
+  readonly tries?: string | undefined;
 }

@@ -1,6 +1,6 @@
 import type { TokenType } from '../domain/account.ts';
 import type { Crawler, CrawlerCounters } from '../domain/crawler.ts';
-import type { DeliverySummary } from '../domain/delivery.ts';
+import type { Delivery, DeliverySummary } from '../domain/delivery.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import type { CrawlStatus, ResultDetails } from '../domain/result.ts';
 import type { ReadFailedCrawls } from './failed-crawls.ts';
@@ -85,9 +85,14 @@ export interface DeliveryFilter {
 
 /** Where a `rid` was found; each part is present if there is one. */
 export interface FoundRid {
-  readonly job?: JobSummary;
-  readonly delivery?: DeliverySummary & { readonly crawlerId: string };
+  readonly job?: JobSummary & QueuedJob;
+  readonly delivery?: DeliverySummary &
+    Pick<
+      Delivery,
+      'crawlerId' | 'contentType' | 'details' | 'callbackHeaders' | 'traceparent' | 'request'
+    >;
   readonly result?: ResultSummary & {
+    readonly request?: string | undefined;
     readonly accountId: string;
     readonly tokenType: TokenType;
     /** Absent for inline crawls, and for results of an older program. */

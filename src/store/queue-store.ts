@@ -208,6 +208,8 @@ export type JobOutcome = {
       readonly dueAt: Date;
       /** Why it failed; kept with the job until its next failure. */
       readonly failure?: string;
+      /** What the job keeps of its tries from now on; see `domain/job-try.ts`. */
+      readonly tries?: string;
       /** The thread that ran the crawl died with it; counted in the job's `crashes`. */
       readonly crashed?: boolean;
     }

@@ -12,13 +12,15 @@ import { file_queuedcrawler_v1_crawler_service } from "./crawler_service_pb.ts";
 import type { HostWait } from "./host_service_pb.ts";
 import { file_queuedcrawler_v1_host_service } from "./host_service_pb.ts";
 import { file_queuedcrawler_v1_options } from "./options_pb.ts";
+import type { PushItem } from "./push_service_pb.ts";
+import { file_queuedcrawler_v1_push_service } from "./push_service_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file queuedcrawler/v1/activity_service.proto.
  */
 export const file_queuedcrawler_v1_activity_service: GenFile = /*@__PURE__*/
-  fileDesc("CidxdWV1ZWRjcmF3bGVyL3YxL2FjdGl2aXR5X3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEikQUKCVF1ZXVlZEpvYhILCgNyaWQYASABKAkSCwoDdXJsGAIgASgJEikKBXN0YXRlGAMgASgOMhoucXVldWVkY3Jhd2xlci52MS5Kb2JTdGF0ZRINCgV0cmllcxgEIAEoBRItCglwdXNoZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC25leHRfdHJ5X2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3Cg5maXJzdF90cmllZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAIgBARI3Cg5xdWV1ZV9kZWFkbGluZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAYgBARIZCgxsYXN0X2ZhaWx1cmUYCSABKAlIAogBARIOCgZtZXRob2QYCiABKAkSMgoJaG9zdF93YWl0GAsgASgLMhoucXVldWVkY3Jhd2xlci52MS5Ib3N0V2FpdEgDiAEBEhUKCG1ldGFkYXRhGAwgASgJSASIAQESMwoKbm90X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIBYgBARIQCghwcmlvcml0eRgOIAEoBRISCgViYXRjaBgPIAEoCUgGiAEBEhUKCGFnYWluX29mGBAgASgJSAeIAQFCEQoPX2ZpcnN0X3RyaWVkX2F0QhEKD19xdWV1ZV9kZWFkbGluZUIPCg1fbGFzdF9mYWlsdXJlQgwKCl9ob3N0X3dhaXRCCwoJX21ldGFkYXRhQg0KC19ub3RfYmVmb3JlQggKBl9iYXRjaEILCglfYWdhaW5fb2YigAEKD0xpc3RKb2JzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEikKBXN0YXRlGAMgASgOMhoucXVldWVkY3Jhd2xlci52MS5Kb2JTdGF0ZRIRCglwYWdlX3NpemUYBCABKAUSEgoKcGFnZV90b2tlbhgFIAEoCSJWChBMaXN0Sm9ic1Jlc3BvbnNlEikKBGpvYnMYASADKAsyGy5xdWV1ZWRjcmF3bGVyLnYxLlF1ZXVlZEpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiqgMKDVJlc3VsdFN1bW1hcnkSCwoDcmlkGAEgASgJEhIKCnB1c2hlZF91cmwYAiABKAkSCwoDdXJsGAMgASgJEhEKCWNiX3N0YXR1cxgEIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYBSABKAUSFAoHZmFpbHVyZRgGIAEoCUgAiAEBEi0KCXN0b3JlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMY29udGVudF90eXBlGAkgASgJEhIKCnNpemVfYnl0ZXMYCiABKAMSGwoOc2NyZWVuc2hvdF91cmwYCyABKAlIAYgBARIVCghtZXRhZGF0YRgMIAEoCUgCiAEBEhIKBWJhdGNoGA0gASgJSAOIAQESFQoIYWdhaW5fb2YYDiABKAlIBIgBAUIKCghfZmFpbHVyZUIRCg9fc2NyZWVuc2hvdF91cmxCCwoJX21ldGFkYXRhQggKBl9iYXRjaEILCglfYWdhaW5fb2YiiQEKEkxpc3RSZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEi8KB291dGNvbWUYAyABKA4yHi5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsT3V0Y29tZRIRCglwYWdlX3NpemUYBCABKAUSEgoKcGFnZV90b2tlbhgFIAEoCSJgChNMaXN0UmVzdWx0c1Jlc3BvbnNlEjAKB3Jlc3VsdHMYASADKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLlJlc3VsdFN1bW1hcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrwBChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCRIuCgVzdGF0ZRgDIAEoDjIfLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlTdGF0ZRIvCgdvdXRjb21lGAQgASgOMh4ucXVldWVkY3Jhd2xlci52MS5DcmF3bE91dGNvbWUSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkiYQoWTGlzdERlbGl2ZXJpZXNSZXNwb25zZRIuCgpkZWxpdmVyaWVzGAEgAygLMhoucXVldWVkY3Jhd2xlci52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiXwoTTGlzdEZhaWx1cmVzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEisKBGtpbmQYAyABKA4yHS5xdWV1ZWRjcmF3bGVyLnYxLkZhaWx1cmVLaW5kImoKFExpc3RGYWlsdXJlc1Jlc3BvbnNlEi4KBmdyb3VwcxgBIAMoCzIeLnF1ZXVlZGNyYXdsZXIudjEuRmFpbHVyZUdyb3VwEhAKCGV4YW1pbmVkGAIgASgFEhAKCGhhc19tb3JlGAMgASgIIs0BCgxGYWlsdXJlR3JvdXASDgoGcmVhc29uGAEgASgJEhEKCWNiX3N0YXR1cxgCIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYAyABKAUSDQoFY291bnQYBCABKAUSLQoJbGF0ZXN0X2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCghleGFtcGxlcxgGIAMoCzIgLnF1ZXVlZGNyYXdsZXIudjEuRmFpbHVyZUV4YW1wbGUSDwoHcGVuZGluZxgHIAEoBSJiCg5GYWlsdXJlRXhhbXBsZRILCgNyaWQYASABKAkSCwoDdXJsGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZkZXRhaWwYBCABKAkiLAoORmluZFJpZFJlcXVlc3QSDQoFdG9rZW4YASABKAkSCwoDcmlkGAIgASgJIucBCg9GaW5kUmlkUmVzcG9uc2USCwoDcmlkGAEgASgJEg8KB2NyYXdsZXIYAiABKAkSLQoDam9iGAMgASgLMhsucXVldWVkY3Jhd2xlci52MS5RdWV1ZWRKb2JIAIgBARI0CgZyZXN1bHQYBCABKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLlJlc3VsdFN1bW1hcnlIAYgBARIxCghkZWxpdmVyeRgFIAEoCzIaLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlIAogBAUIGCgRfam9iQgkKB19yZXN1bHRCCwoJX2RlbGl2ZXJ5IiMKEkdldEFjdGl2aXR5UmVxdWVzdBINCgV0b2tlbhgBIAEoCSJKChNHZXRBY3Rpdml0eVJlc3BvbnNlEjMKCGFjdGl2aXR5GAEgASgLMiEucXVldWVkY3Jhd2xlci52MS5BY2NvdW50QWN0aXZpdHki6gIKD0FjY291bnRBY3Rpdml0eRIPCgdhY2NvdW50GAEgASgJEg0KBWVtYWlsGAIgASgJEi8KCnRva2VuX3R5cGUYAyABKA4yGy5xdWV1ZWRjcmF3bGVyLnYxLlRva2VuVHlwZRIuCglhZG1pc3Npb24YBCABKAsyGy5xdWV1ZWRjcmF3bGVyLnYxLkFkbWlzc2lvbhIYChBjcmF3bGVyc19ydW5uaW5nGAUgASgFEh8KF2NyYXdsZXJzX3BhdXNlZF9ieV91c2VyGAYgASgFEiIKGmNyYXdsZXJzX3BhdXNlZF9ieV9tb25pdG9yGAcgASgFEjEKBnRvdGFscxgIIAEoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlckFjdGl2aXR5EhMKC2NvbmN1cnJlbmN5GAkgASgDEi8KC29ic2VydmVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKSAQoJQWRtaXNzaW9uEg4KBnF1ZXVlZBgBIAEoAxIVCg1hY2NvdW50X2xpbWl0GAIgASgDEhUKDXB1c2hlc19wYXVzZWQYAyABKAgSFQoNY3Jhd2xlcl9saW1pdBgEIAEoAxIVCg1mdWxsX2NyYXdsZXJzGAUgAygJEhkKEXB1c2hlc19wZXJfc2Vjb25kGAYgASgFIoYCChdMaXN0QXVkaXRSZWNvcmRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIoCgJieRgEIAEoDjIcLnF1ZXVlZGNyYXdsZXIudjEuQXVkaXRBY3RvchIOCgZtZXRob2QYBSABKAkSDwoHY3Jhd2xlchgGIAEoCRItCgRmcm9tGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBEisKAnRvGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQgcKBV9mcm9tQgUKA190byJjChhMaXN0QXVkaXRSZWNvcmRzUmVzcG9uc2USLgoHcmVjb3JkcxgBIAMoCzIdLnF1ZXVlZGNyYXdsZXIudjEuQXVkaXRSZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIsEBCgtBdWRpdFJlY29yZBIKCgJpZBgBIAEoCRImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoCYnkYAyABKA4yHC5xdWV1ZWRjcmF3bGVyLnYxLkF1ZGl0QWN0b3ISDgoGcmVtb3RlGAQgASgJEhIKCnJlcXVlc3RfaWQYBSABKAkSDgoGbWV0aG9kGAYgASgJEg8KB2NyYXdsZXIYByABKAkSDwoHY2hhbmdlcxgIIAEoCSrBAQoISm9iU3RhdGUSHwoVSk9CX1NUQVRFX1VOU1BFQ0lGSUVEEAAaBIq1GAASIgoRSk9CX1NUQVRFX1dBSVRJTkcQARoLirUYB3dhaXRpbmcSJAoSSk9CX1NUQVRFX1JFVFJZSU5HEAIaDIq1GAhyZXRyeWluZxIiChFKT0JfU1RBVEVfUlVOTklORxADGguKtRgHcnVubmluZxImChNKT0JfU1RBVEVfU0NIRURVTEVEEAQaDYq1GAlzY2hlZHVsZWQqhQEKDENyYXdsT3V0Y29tZRIjChlDUkFXTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAAaBIq1GAASKgoXQ1JBV0xfT1VUQ09NRV9DT01QTEVURUQQARoNirUYCWNvbXBsZXRlZBIkChRDUkFXTF9PVVRDT01FX0ZBSUxFRBACGgqKtRgGZmFpbGVkKqABCgtGYWlsdXJlS2luZBIiChhGQUlMVVJFX0tJTkRfVU5TUEVDSUZJRUQQABoEirUYABIhChJGQUlMVVJFX0tJTkRfQ1JBV0wQARoJirUYBWNyYXdsEiEKEkZBSUxVUkVfS0lORF9SRVRSWRACGgmKtRgFcmV0cnkSJwoVRkFJTFVSRV9LSU5EX0RFTElWRVJZEAMaDIq1GAhkZWxpdmVyeSqnAQoKQXVkaXRBY3RvchIhChdBVURJVF9BQ1RPUl9VTlNQRUNJRklFRBAAGgSKtRgAEiIKEkFVRElUX0FDVE9SX05PUk1BTBABGgqKtRgGbm9ybWFsEioKFkFVRElUX0FDVE9SX0pBVkFTQ1JJUFQQAhoOirUYCmphdmFzY3JpcHQSJgoUQVVESVRfQUNUT1JfT1BFUkFUT1IQAxoMirUYCG9wZXJhdG9yMv0HCg9BY3Rpdml0eVNlcnZpY2USgwEKCExpc3RKb2JzEiEucXVldWVkY3Jhd2xlci52MS5MaXN0Sm9ic1JlcXVlc3QaIi5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RKb2JzUmVzcG9uc2UiMJACAYq1GAUggICACILT5JMCHhIcL2NyYXdsZXIve3Rva2VufS97bmFtZX0vam9icxKjAQoLTGlzdFJlc3VsdHMSJC5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RSZXN1bHRzUmVxdWVzdBolLnF1ZXVlZGNyYXdsZXIudjEuTGlzdFJlc3VsdHNSZXNwb25zZSJHkAIBirUYBSCAgIAIgtPkkwI1WhISEC9zdG9yYWdlL3Jlc3VsdHMSHy9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L3Jlc3VsdHMSmwEKDkxpc3REZWxpdmVyaWVzEicucXVldWVkY3Jhd2xlci52MS5MaXN0RGVsaXZlcmllc1JlcXVlc3QaKC5xdWV1ZWRjcmF3bGVyLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiNpACAYq1GAUggICACILT5JMCJBIiL2NyYXdsZXIve3Rva2VufS97bmFtZX0vZGVsaXZlcmllcxKTAQoMTGlzdEZhaWx1cmVzEiUucXVldWVkY3Jhd2xlci52MS5MaXN0RmFpbHVyZXNSZXF1ZXN0GiYucXVldWVkY3Jhd2xlci52MS5MaXN0RmFpbHVyZXNSZXNwb25zZSI0kAIBirUYBSCAgIAIgtPkkwIiEiAvY3Jhd2xlci97dG9rZW59L3tuYW1lfS9mYWlsdXJlcxJ1CgdGaW5kUmlkEiAucXVldWVkY3Jhd2xlci52MS5GaW5kUmlkUmVxdWVzdBohLnF1ZXVlZGNyYXdsZXIudjEuRmluZFJpZFJlc3BvbnNlIiWQAgGC0+STAhwSGi9maW5kX2J5X3JpZC97dG9rZW59L3tyaWR9EoQBChBMaXN0QXVkaXRSZWNvcmRzEikucXVldWVkY3Jhd2xlci52MS5MaXN0QXVkaXRSZWNvcmRzUmVxdWVzdBoqLnF1ZXVlZGNyYXdsZXIudjEuTGlzdEF1ZGl0UmVjb3Jkc1Jlc3BvbnNlIhmQAgGC0+STAhASDi9hdWRpdC97dG9rZW59EosBCgtHZXRBY3Rpdml0eRIkLnF1ZXVlZGNyYXdsZXIudjEuR2V0QWN0aXZpdHlSZXF1ZXN0GiUucXVldWVkY3Jhd2xlci52MS5HZXRBY3Rpdml0eVJlc3BvbnNlIi+QAgGKtRgFIICAgAiC0+STAh1iCGFjdGl2aXR5EhEvYWN0aXZpdHkve3Rva2VufUJwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_crawler_service, file_queuedcrawler_v1_host_service, file_queuedcrawler_v1_options]);
+  fileDesc("CidxdWV1ZWRjcmF3bGVyL3YxL2FjdGl2aXR5X3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEikQUKCVF1ZXVlZEpvYhILCgNyaWQYASABKAkSCwoDdXJsGAIgASgJEikKBXN0YXRlGAMgASgOMhoucXVldWVkY3Jhd2xlci52MS5Kb2JTdGF0ZRINCgV0cmllcxgEIAEoBRItCglwdXNoZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC25leHRfdHJ5X2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3Cg5maXJzdF90cmllZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAIgBARI3Cg5xdWV1ZV9kZWFkbGluZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAYgBARIZCgxsYXN0X2ZhaWx1cmUYCSABKAlIAogBARIOCgZtZXRob2QYCiABKAkSMgoJaG9zdF93YWl0GAsgASgLMhoucXVldWVkY3Jhd2xlci52MS5Ib3N0V2FpdEgDiAEBEhUKCG1ldGFkYXRhGAwgASgJSASIAQESMwoKbm90X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIBYgBARIQCghwcmlvcml0eRgOIAEoBRISCgViYXRjaBgPIAEoCUgGiAEBEhUKCGFnYWluX29mGBAgASgJSAeIAQFCEQoPX2ZpcnN0X3RyaWVkX2F0QhEKD19xdWV1ZV9kZWFkbGluZUIPCg1fbGFzdF9mYWlsdXJlQgwKCl9ob3N0X3dhaXRCCwoJX21ldGFkYXRhQg0KC19ub3RfYmVmb3JlQggKBl9iYXRjaEILCglfYWdhaW5fb2YigAEKD0xpc3RKb2JzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEikKBXN0YXRlGAMgASgOMhoucXVldWVkY3Jhd2xlci52MS5Kb2JTdGF0ZRIRCglwYWdlX3NpemUYBCABKAUSEgoKcGFnZV90b2tlbhgFIAEoCSJWChBMaXN0Sm9ic1Jlc3BvbnNlEikKBGpvYnMYASADKAsyGy5xdWV1ZWRjcmF3bGVyLnYxLlF1ZXVlZEpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiqgMKDVJlc3VsdFN1bW1hcnkSCwoDcmlkGAEgASgJEhIKCnB1c2hlZF91cmwYAiABKAkSCwoDdXJsGAMgASgJEhEKCWNiX3N0YXR1cxgEIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYBSABKAUSFAoHZmFpbHVyZRgGIAEoCUgAiAEBEi0KCXN0b3JlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMY29udGVudF90eXBlGAkgASgJEhIKCnNpemVfYnl0ZXMYCiABKAMSGwoOc2NyZWVuc2hvdF91cmwYCyABKAlIAYgBARIVCghtZXRhZGF0YRgMIAEoCUgCiAEBEhIKBWJhdGNoGA0gASgJSAOIAQESFQoIYWdhaW5fb2YYDiABKAlIBIgBAUIKCghfZmFpbHVyZUIRCg9fc2NyZWVuc2hvdF91cmxCCwoJX21ldGFkYXRhQggKBl9iYXRjaEILCglfYWdhaW5fb2YiiQEKEkxpc3RSZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEi8KB291dGNvbWUYAyABKA4yHi5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsT3V0Y29tZRIRCglwYWdlX3NpemUYBCABKAUSEgoKcGFnZV90b2tlbhgFIAEoCSJgChNMaXN0UmVzdWx0c1Jlc3BvbnNlEjAKB3Jlc3VsdHMYASADKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLlJlc3VsdFN1bW1hcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrwBChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCRIuCgVzdGF0ZRgDIAEoDjIfLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlTdGF0ZRIvCgdvdXRjb21lGAQgASgOMh4ucXVldWVkY3Jhd2xlci52MS5DcmF3bE91dGNvbWUSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkiYQoWTGlzdERlbGl2ZXJpZXNSZXNwb25zZRIuCgpkZWxpdmVyaWVzGAEgAygLMhoucXVldWVkY3Jhd2xlci52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiXwoTTGlzdEZhaWx1cmVzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEisKBGtpbmQYAyABKA4yHS5xdWV1ZWRjcmF3bGVyLnYxLkZhaWx1cmVLaW5kImoKFExpc3RGYWlsdXJlc1Jlc3BvbnNlEi4KBmdyb3VwcxgBIAMoCzIeLnF1ZXVlZGNyYXdsZXIudjEuRmFpbHVyZUdyb3VwEhAKCGV4YW1pbmVkGAIgASgFEhAKCGhhc19tb3JlGAMgASgIIs0BCgxGYWlsdXJlR3JvdXASDgoGcmVhc29uGAEgASgJEhEKCWNiX3N0YXR1cxgCIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYAyABKAUSDQoFY291bnQYBCABKAUSLQoJbGF0ZXN0X2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCghleGFtcGxlcxgGIAMoCzIgLnF1ZXVlZGNyYXdsZXIudjEuRmFpbHVyZUV4YW1wbGUSDwoHcGVuZGluZxgHIAEoBSJiCg5GYWlsdXJlRXhhbXBsZRILCgNyaWQYASABKAkSCwoDdXJsGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZkZXRhaWwYBCABKAkiLAoORmluZFJpZFJlcXVlc3QSDQoFdG9rZW4YASABKAkSCwoDcmlkGAIgASgJIoYECg9GaW5kUmlkUmVzcG9uc2USCwoDcmlkGAEgASgJEg8KB2NyYXdsZXIYAiABKAkSLQoDam9iGAMgASgLMhsucXVldWVkY3Jhd2xlci52MS5RdWV1ZWRKb2JIAIgBARI0CgZyZXN1bHQYBCABKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLlJlc3VsdFN1bW1hcnlIAYgBARIxCghkZWxpdmVyeRgFIAEoCzIaLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlIAogBARItCglwdXNoZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXRyaWVzGAcgAygLMhoucXVldWVkY3Jhd2xlci52MS5DcmF3bFRyeRIRCgl3YWl0c19mb3IYCCABKAkSNAoLd2FpdHNfdW50aWwYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAOIAQESLQoEcHVzaBgKIAEoCzIaLnF1ZXVlZGNyYXdsZXIudjEuUHVzaEl0ZW1IBIgBARIyCgxzZW50X2hlYWRlcnMYCyADKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLlNlbnRIZWFkZXJCBgoEX2pvYkIJCgdfcmVzdWx0QgsKCV9kZWxpdmVyeUIOCgxfd2FpdHNfdW50aWxCBwoFX3B1c2gitgEKCENyYXdsVHJ5Ei4KCnN0YXJ0ZWRfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2R1cmF0aW9uX21zGAIgASgFEhcKD29yaWdpbmFsX3N0YXR1cxgDIAEoBRIUCgdmYWlsdXJlGAQgASgJSACIAQESKgoFc3RlcHMYBSADKAsyGy5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsU3RlcEIKCghfZmFpbHVyZSIuCglDcmF3bFN0ZXASDAoEbmFtZRgBIAEoCRITCgtkdXJhdGlvbl9tcxgCIAEoBSIpCgpTZW50SGVhZGVyEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkiIwoSR2V0QWN0aXZpdHlSZXF1ZXN0Eg0KBXRva2VuGAEgASgJIkoKE0dldEFjdGl2aXR5UmVzcG9uc2USMwoIYWN0aXZpdHkYASABKAsyIS5xdWV1ZWRjcmF3bGVyLnYxLkFjY291bnRBY3Rpdml0eSLqAgoPQWNjb3VudEFjdGl2aXR5Eg8KB2FjY291bnQYASABKAkSDQoFZW1haWwYAiABKAkSLwoKdG9rZW5fdHlwZRgDIAEoDjIbLnF1ZXVlZGNyYXdsZXIudjEuVG9rZW5UeXBlEi4KCWFkbWlzc2lvbhgEIAEoCzIbLnF1ZXVlZGNyYXdsZXIudjEuQWRtaXNzaW9uEhgKEGNyYXdsZXJzX3J1bm5pbmcYBSABKAUSHwoXY3Jhd2xlcnNfcGF1c2VkX2J5X3VzZXIYBiABKAUSIgoaY3Jhd2xlcnNfcGF1c2VkX2J5X21vbml0b3IYByABKAUSMQoGdG90YWxzGAggASgLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyQWN0aXZpdHkSEwoLY29uY3VycmVuY3kYCSABKAMSLwoLb2JzZXJ2ZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpIBCglBZG1pc3Npb24SDgoGcXVldWVkGAEgASgDEhUKDWFjY291bnRfbGltaXQYAiABKAMSFQoNcHVzaGVzX3BhdXNlZBgDIAEoCBIVCg1jcmF3bGVyX2xpbWl0GAQgASgDEhUKDWZ1bGxfY3Jhd2xlcnMYBSADKAkSGQoRcHVzaGVzX3Blcl9zZWNvbmQYBiABKAUihgIKF0xpc3RBdWRpdFJlY29yZHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEigKAmJ5GAQgASgOMhwucXVldWVkY3Jhd2xlci52MS5BdWRpdEFjdG9yEg4KBm1ldGhvZBgFIAEoCRIPCgdjcmF3bGVyGAYgASgJEi0KBGZyb20YByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSACIAQESKwoCdG8YCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAGIAQFCBwoFX2Zyb21CBQoDX3RvImMKGExpc3RBdWRpdFJlY29yZHNSZXNwb25zZRIuCgdyZWNvcmRzGAEgAygLMh0ucXVldWVkY3Jhd2xlci52MS5BdWRpdFJlY29yZBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiwQEKC0F1ZGl0UmVjb3JkEgoKAmlkGAEgASgJEiYKAmF0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgJieRgDIAEoDjIcLnF1ZXVlZGNyYXdsZXIudjEuQXVkaXRBY3RvchIOCgZyZW1vdGUYBCABKAkSEgoKcmVxdWVzdF9pZBgFIAEoCRIOCgZtZXRob2QYBiABKAkSDwoHY3Jhd2xlchgHIAEoCRIPCgdjaGFuZ2VzGAggASgJKsEBCghKb2JTdGF0ZRIfChVKT0JfU1RBVEVfVU5TUEVDSUZJRUQQABoEirUYABIiChFKT0JfU1RBVEVfV0FJVElORxABGguKtRgHd2FpdGluZxIkChJKT0JfU1RBVEVfUkVUUllJTkcQAhoMirUYCHJldHJ5aW5nEiIKEUpPQl9TVEFURV9SVU5OSU5HEAMaC4q1GAdydW5uaW5nEiYKE0pPQl9TVEFURV9TQ0hFRFVMRUQQBBoNirUYCXNjaGVkdWxlZCqFAQoMQ3Jhd2xPdXRjb21lEiMKGUNSQVdMX09VVENPTUVfVU5TUEVDSUZJRUQQABoEirUYABIqChdDUkFXTF9PVVRDT01FX0NPTVBMRVRFRBABGg2KtRgJY29tcGxldGVkEiQKFENSQVdMX09VVENPTUVfRkFJTEVEEAIaCoq1GAZmYWlsZWQqoAEKC0ZhaWx1cmVLaW5kEiIKGEZBSUxVUkVfS0lORF9VTlNQRUNJRklFRBAAGgSKtRgAEiEKEkZBSUxVUkVfS0lORF9DUkFXTBABGgmKtRgFY3Jhd2wSIQoSRkFJTFVSRV9LSU5EX1JFVFJZEAIaCYq1GAVyZXRyeRInChVGQUlMVVJFX0tJTkRfREVMSVZFUlkQAxoMirUYCGRlbGl2ZXJ5KqcBCgpBdWRpdEFjdG9yEiEKF0FVRElUX0FDVE9SX1VOU1BFQ0lGSUVEEAAaBIq1GAASIgoSQVVESVRfQUNUT1JfTk9STUFMEAEaCoq1GAZub3JtYWwSKgoWQVVESVRfQUNUT1JfSkFWQVNDUklQVBACGg6KtRgKamF2YXNjcmlwdBImChRBVURJVF9BQ1RPUl9PUEVSQVRPUhADGgyKtRgIb3BlcmF0b3Iy/QcKD0FjdGl2aXR5U2VydmljZRKDAQoITGlzdEpvYnMSIS5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RKb2JzUmVxdWVzdBoiLnF1ZXVlZGNyYXdsZXIudjEuTGlzdEpvYnNSZXNwb25zZSIwkAIBirUYBSCAgIAIgtPkkwIeEhwvY3Jhd2xlci97dG9rZW59L3tuYW1lfS9qb2JzEqMBCgtMaXN0UmVzdWx0cxIkLnF1ZXVlZGNyYXdsZXIudjEuTGlzdFJlc3VsdHNSZXF1ZXN0GiUucXVldWVkY3Jhd2xlci52MS5MaXN0UmVzdWx0c1Jlc3BvbnNlIkeQAgGKtRgFIICAgAiC0+STAjVaEhIQL3N0b3JhZ2UvcmVzdWx0cxIfL2NyYXdsZXIve3Rva2VufS97bmFtZX0vcmVzdWx0cxKbAQoOTGlzdERlbGl2ZXJpZXMSJy5xdWV1ZWRjcmF3bGVyLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBooLnF1ZXVlZGNyYXdsZXIudjEuTGlzdERlbGl2ZXJpZXNSZXNwb25zZSI2kAIBirUYBSCAgIAIgtPkkwIkEiIvY3Jhd2xlci97dG9rZW59L3tuYW1lfS9kZWxpdmVyaWVzEpMBCgxMaXN0RmFpbHVyZXMSJS5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RGYWlsdXJlc1JlcXVlc3QaJi5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RGYWlsdXJlc1Jlc3BvbnNlIjSQAgGKtRgFIICAgAiC0+STAiISIC9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L2ZhaWx1cmVzEnUKB0ZpbmRSaWQSIC5xdWV1ZWRjcmF3bGVyLnYxLkZpbmRSaWRSZXF1ZXN0GiEucXVldWVkY3Jhd2xlci52MS5GaW5kUmlkUmVzcG9uc2UiJZACAYLT5JMCHBIaL2ZpbmRfYnlfcmlkL3t0b2tlbn0ve3JpZH0ShAEKEExpc3RBdWRpdFJlY29yZHMSKS5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RBdWRpdFJlY29yZHNSZXF1ZXN0GioucXVldWVkY3Jhd2xlci52MS5MaXN0QXVkaXRSZWNvcmRzUmVzcG9uc2UiGZACAYLT5JMCEBIOL2F1ZGl0L3t0b2tlbn0SiwEKC0dldEFjdGl2aXR5EiQucXVldWVkY3Jhd2xlci52MS5HZXRBY3Rpdml0eVJlcXVlc3QaJS5xdWV1ZWRjcmF3bGVyLnYxLkdldEFjdGl2aXR5UmVzcG9uc2UiL5ACAYq1GAUggICACILT5JMCHWIIYWN0aXZpdHkSES9hY3Rpdml0eS97dG9rZW59QnAKEHF1ZXVlZGNyYXdsZXIudjFQAVogcXVldWVkY3Jhd2xlci92MTtxdWV1ZWRjcmF3bGVydjGqAhBRdWV1ZWRDcmF3bGVyLlYxygIQUXVldWVkQ3Jhd2xlclxWMeoCEVF1ZXVlZENyYXdsZXI6OlYxYgZwcm90bzM", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_crawler_service, file_queuedcrawler_v1_host_service, file_queuedcrawler_v1_options, file_queuedcrawler_v1_push_service]);
 
 /**
  * A job in a crawler's queue.
@@ -721,6 +723,52 @@ export type FindRidResponse = Message<"queuedcrawler.v1.FindRidResponse"> & {
    * @generated from field: optional queuedcrawler.v1.Delivery delivery = 5;
    */
   delivery?: Delivery | undefined;
+
+  /**
+   * When it was pushed.
+   *
+   * @generated from field: google.protobuf.Timestamp pushed_at = 6;
+   */
+  pushedAt?: Timestamp | undefined;
+
+  /**
+   * Each crawl of it, oldest first, the last 10. None of a crawl that a process did not survive, of one that storage answered, nor
+   * of jobs of an older version.
+   *
+   * @generated from field: repeated queuedcrawler.v1.CrawlTry tries = 7;
+   */
+  tries: CrawlTry[];
+
+  /**
+   * What it waits for: `monitor_pause`, `user_pause`, `host_pause`, `not_before`, `retry`, `host`, `turn`, `crawl`, `delivery`, and
+   * empty when nothing is left to be done. See QueuedJob.host_wait on hosts.
+   *
+   * @generated from field: string waits_for = 8;
+   */
+  waitsFor: string;
+
+  /**
+   * When that is over at the earliest, if it is known.
+   *
+   * @generated from field: optional google.protobuf.Timestamp waits_until = 9;
+   */
+  waitsUntil?: Timestamp | undefined;
+
+  /**
+   * What PushBatch takes to do the same again. Absent for a crawl that ended well and was not a plain GET: of those the parameters are
+   * not kept.
+   *
+   * @generated from field: optional queuedcrawler.v1.PushItem push = 10;
+   */
+  push?: PushItem | undefined;
+
+  /**
+   * The headers of the latest POST to the callback URL as they follow from the delivery and the present settings. Signature and
+   * known secrets are hidden. Empty with `deliver_batch`.
+   *
+   * @generated from field: repeated queuedcrawler.v1.SentHeader sent_headers = 11;
+   */
+  sentHeaders: SentHeader[];
 };
 
 /**
@@ -729,6 +777,113 @@ export type FindRidResponse = Message<"queuedcrawler.v1.FindRidResponse"> & {
  */
 export const FindRidResponseSchema: GenMessage<FindRidResponse> = /*@__PURE__*/
   messageDesc(file_queuedcrawler_v1_activity_service, 13);
+
+/**
+ * One crawl of a job.
+ *
+ * @generated from message queuedcrawler.v1.CrawlTry
+ */
+export type CrawlTry = Message<"queuedcrawler.v1.CrawlTry"> & {
+  /**
+   * When it began.
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 1;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * How long it took.
+   *
+   * @generated from field: int32 duration_ms = 2;
+   */
+  durationMs: number;
+
+  /**
+   * Status of the crawled site, 0 when it gave none.
+   *
+   * @generated from field: int32 original_status = 3;
+   */
+  originalStatus: number;
+
+  /**
+   * Why it failed; absent when it ended well.
+   *
+   * @generated from field: optional string failure = 4;
+   */
+  failure?: string | undefined;
+
+  /**
+   * What took how long, in order. Plain requests have `redirects`, `name`, `connect` and `tls` of a new connection or the wait for any
+   * `connection`, `first_byte` and `body`. The browser has `page`, `navigate`, `load`, each step that the parameters ask for, `capture` and
+   * `screenshot`. Parts of less than a millisecond are left out.
+   *
+   * @generated from field: repeated queuedcrawler.v1.CrawlStep steps = 5;
+   */
+  steps: CrawlStep[];
+};
+
+/**
+ * Describes the message queuedcrawler.v1.CrawlTry.
+ * Use `create(CrawlTrySchema)` to create a new message.
+ */
+export const CrawlTrySchema: GenMessage<CrawlTry> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_activity_service, 14);
+
+/**
+ * A part of a crawl.
+ *
+ * @generated from message queuedcrawler.v1.CrawlStep
+ */
+export type CrawlStep = Message<"queuedcrawler.v1.CrawlStep"> & {
+  /**
+   * Its name; see CrawlTry.steps.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * How long it took.
+   *
+   * @generated from field: int32 duration_ms = 2;
+   */
+  durationMs: number;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.CrawlStep.
+ * Use `create(CrawlStepSchema)` to create a new message.
+ */
+export const CrawlStepSchema: GenMessage<CrawlStep> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_activity_service, 15);
+
+/**
+ * A header of a POST to the callback URL.
+ *
+ * @generated from message queuedcrawler.v1.SentHeader
+ */
+export type SentHeader = Message<"queuedcrawler.v1.SentHeader"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Its value, `(hidden)` if it is secret.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.SentHeader.
+ * Use `create(SentHeaderSchema)` to create a new message.
+ */
+export const SentHeaderSchema: GenMessage<SentHeader> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_activity_service, 16);
 
 /**
  * @generated from message queuedcrawler.v1.GetActivityRequest
@@ -747,7 +902,7 @@ export type GetActivityRequest = Message<"queuedcrawler.v1.GetActivityRequest"> 
  * Use `create(GetActivityRequestSchema)` to create a new message.
  */
 export const GetActivityRequestSchema: GenMessage<GetActivityRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 14);
+  messageDesc(file_queuedcrawler_v1_activity_service, 17);
 
 /**
  * @generated from message queuedcrawler.v1.GetActivityResponse
@@ -766,7 +921,7 @@ export type GetActivityResponse = Message<"queuedcrawler.v1.GetActivityResponse"
  * Use `create(GetActivityResponseSchema)` to create a new message.
  */
 export const GetActivityResponseSchema: GenMessage<GetActivityResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 15);
+  messageDesc(file_queuedcrawler_v1_activity_service, 18);
 
 /**
  * What an account does, and whether it may push.
@@ -850,7 +1005,7 @@ export type AccountActivity = Message<"queuedcrawler.v1.AccountActivity"> & {
  * Use `create(AccountActivitySchema)` to create a new message.
  */
 export const AccountActivitySchema: GenMessage<AccountActivity> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 16);
+  messageDesc(file_queuedcrawler_v1_activity_service, 19);
 
 /**
  * Whether pushes are accepted, by both limits of queues.
@@ -906,7 +1061,7 @@ export type Admission = Message<"queuedcrawler.v1.Admission"> & {
  * Use `create(AdmissionSchema)` to create a new message.
  */
 export const AdmissionSchema: GenMessage<Admission> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 17);
+  messageDesc(file_queuedcrawler_v1_activity_service, 20);
 
 /**
  * @generated from message queuedcrawler.v1.ListAuditRecordsRequest
@@ -974,7 +1129,7 @@ export type ListAuditRecordsRequest = Message<"queuedcrawler.v1.ListAuditRecords
  * Use `create(ListAuditRecordsRequestSchema)` to create a new message.
  */
 export const ListAuditRecordsRequestSchema: GenMessage<ListAuditRecordsRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 18);
+  messageDesc(file_queuedcrawler_v1_activity_service, 21);
 
 /**
  * @generated from message queuedcrawler.v1.ListAuditRecordsResponse
@@ -1000,7 +1155,7 @@ export type ListAuditRecordsResponse = Message<"queuedcrawler.v1.ListAuditRecord
  * Use `create(ListAuditRecordsResponseSchema)` to create a new message.
  */
 export const ListAuditRecordsResponseSchema: GenMessage<ListAuditRecordsResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 19);
+  messageDesc(file_queuedcrawler_v1_activity_service, 22);
 
 /**
  * A call that changed something.
@@ -1070,7 +1225,7 @@ export type AuditRecord = Message<"queuedcrawler.v1.AuditRecord"> & {
  * Use `create(AuditRecordSchema)` to create a new message.
  */
 export const AuditRecordSchema: GenMessage<AuditRecord> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 20);
+  messageDesc(file_queuedcrawler_v1_activity_service, 23);
 
 /**
  * What a queued job waits for.
@@ -1315,8 +1470,9 @@ export const ActivityService: GenService<{
     output: typeof ListFailuresResponseSchema;
   },
   /**
-   * Says what is known of a `rid`, whichever of the token's crawlers it belongs to. NOT_FOUND when nothing is: it
-   * never existed, or was removed, or its result has expired.
+   * Says what is known of a `rid`, whichever of the token's crawlers it belongs to, and what happened to it: its tries, what it
+   * waits for, the attempts of its delivery. NOT_FOUND when nothing is known: it never existed, or was removed, or its result has
+   * expired.
    *
    * @generated from rpc queuedcrawler.v1.ActivityService.FindRid
    */

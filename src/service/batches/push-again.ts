@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TokenOwner } from '../../domain/account.ts';
+import { callbackHeadersText } from '../../domain/callback-headers.ts';
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
@@ -182,7 +183,7 @@ function toInput(crawl: FailedCrawl, { intoBatch }: AgainSelection): PushInput {
     ...defined({ ...kept, metadata, postContentType: contentType }),
     ...defined({
       batch: intoBatch === '' ? undefined : intoBatch,
-      callbackHeaders: callbackHeaders?.map(([name, value]) => `${name}:${value}`).join('|'),
+      callbackHeaders: callbackHeaders && callbackHeadersText(callbackHeaders),
     }),
     againOf: rid,
     uniqueKey: `again ${rid}`,

@@ -2,6 +2,7 @@ import type { TokenOwner } from '../../domain/account.ts';
 import { type ServiceClock, toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
+import { defined } from '../../domain/defined.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
 import { ridNotFound } from '../../domain/errors.ts';
 import { isRid } from '../../domain/rid.ts';
@@ -14,8 +15,10 @@ import type {
   ResultSummary,
   Store,
 } from '../../store/store.ts';
+import type { Webhook } from '../../webhook/webhook.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import type { HostReads, HostWait } from './host-list.ts';
+import { type JobLife, jobLife } from './job-life.ts';
 
 export type { CrawlOutcome, JobSummary, Listing, ListingPart, ResultSummary };
 
@@ -26,8 +29,9 @@ export interface ShownJob extends Omit<JobSummary, 'state'> {
 
 /** Where a `rid` is, and the name of its crawler if it belongs to one of the client's. */
 export interface LocatedRid extends Omit<FoundRid, 'job'> {
-  readonly job?: ShownJob;
+  readonly job?: WaitingJob;
   readonly crawler: Crawler | undefined;
+  readonly life: JobLife;
 }
 
 /** A queued job, and what its host is waited for. */
@@ -69,6 +73,7 @@ export function createListings(deps: {
   readonly access: Pick<CrawlerAccess, 'find'>;
   readonly clock: ServiceClock;
   readonly waits: HostReads['waits'];
+  readonly webhook: Pick<Webhook, 'shownHeaders'>;
 }): Listings {
   const { store, access, clock } = deps;
   const { listings } = store;
@@ -140,11 +145,20 @@ export function createListings(deps: {
       const crawler = crawlerId === undefined ? undefined : await ownCrawler(owner, crawlerId);
       const owned = crawler !== undefined;
       if (!owned && ownResult === undefined) throw ridNotFound('job', rid);
+      const hostWait = owned && job ? (await deps.waits(crawler))(job.host) : undefined;
+      const own = defined({
+        job: owned ? job : undefined,
+        delivery: owned ? delivery : undefined,
+        result: ownResult,
+      });
       return {
         crawler: owned && !isInternal(crawler) ? crawler : undefined,
-        ...(owned && job !== undefined ? { job: showJob(job) } : {}),
-        ...(owned && delivery !== undefined ? { delivery: showDelivery(delivery) } : {}),
-        ...(ownResult === undefined ? {} : { result: showResult(ownResult) }),
+        life: jobLife(own, { rid, crawler, hostWait, clock, webhook: deps.webhook }),
+        ...defined({
+          job: own.job && { ...showJob(own.job), hostWait },
+          delivery: own.delivery && showDelivery(own.delivery),
+          result: own.result && showResult(own.result),
+        }),
       };
     },
   };

@@ -9,6 +9,7 @@ import type { QueuedNotice } from '../../domain/notice.ts';
 import type { ProcessReport } from '../../domain/process-report.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
 import type { DayCounts } from '../../domain/stats.ts';
+import type { KeptAnswer } from '../rules.ts';
 import type { PushOutcome } from '../store.ts';
 import type { CountsDocument } from './counts-document.ts';
 import type { CrawlerDocument } from './crawler-document.ts';
@@ -94,6 +95,8 @@ export interface JobDocument {
   readonly firstTriedAt?: Date;
   /** Why its last try failed. */
   readonly lastFailure?: string;
+  /** Its failed tries, as text. */
+  readonly tries?: string;
   /** Absent if it belongs to no trace. */
   readonly traceparent?: string;
   /** The id of its push. */
@@ -173,7 +176,9 @@ export interface DeliveryDocument extends RecordDocument {
   readonly callbackHeaders: string;
   /** Absent if it belongs to no trace. */
   readonly traceparent?: string;
-  readonly attempts: readonly DeliveryAttempt[];
+  readonly attempts: readonly Omit<DeliveryAttempt, 'answer'>[];
+  /** Of the latest attempts, what the callback URL answered; absent without any. */
+  readonly answers?: readonly KeptAnswer[];
 }
 
 /** A stored result. */

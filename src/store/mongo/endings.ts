@@ -197,6 +197,7 @@ function returnUpdate(
         attempt,
         ...first,
         ...(outcome.failure === undefined ? {} : { lastFailure: outcome.failure }),
+        ...(outcome.tries === undefined ? {} : { tries: outcome.tries }),
       },
       $inc: { retry: 1, ...(outcome.crashed === true ? { crashes: 1 } : {}) },
       $unset: { epoch: 1, expires: 1 },

@@ -1,6 +1,7 @@
 import type { Filter, FindCursor } from 'mongodb';
 import type { TokenType } from '../../domain/account.ts';
 import { LEAST_STREAK } from '../../domain/attention.ts';
+import type { HeaderPair } from '../../domain/job.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import {
   characters,
@@ -33,6 +34,7 @@ import { toCounters, toCrawler } from './crawler-document.ts';
 import { isPending, toDeliverySummary } from './delivery-summary.ts';
 import { createFailedCrawls } from './failed-crawls.ts';
 import { readHeldUp } from './hosts.ts';
+import { toJob } from './job-document.ts';
 import { readPurges } from './queue-reads.ts';
 import { scopeAccountId, scopeKey, toCrawlFields } from './records.ts';
 
@@ -58,7 +60,7 @@ const JOB_FIELDS = {
   priority: 1,
 } as const;
 
-const NO_PAGE = { body: 0, callbackHeaders: 0, request: 0 } as const;
+const NO_PAGE = { body: 0, callbackHeaders: 0, request: 0, answers: 0 } as const;
 
 /** Listings for people. */
 export function createListings(collections: Collections): ListingStore {
@@ -224,20 +226,15 @@ export function createListings(collections: Collections): ListingStore {
 
     async locate(rid) {
       const [job, delivery, result] = await Promise.all([
-        collections.jobs.findOne({ _id: rid }, { projection: { ...JOB_FIELDS, gen: 1 } }),
-        collections.deliveries.findOne<DeliveryRow>({ _id: rid }, { projection: NO_PAGE }),
-        collections.results.findOne<ResultRow>(
-          { _id: rid },
-          { projection: { body: 0, request: 0 } },
-        ),
+        collections.jobs.findOne({ _id: rid }),
+        collections.deliveries.findOne<DeliveryRow>({ _id: rid }, { projection: { body: 0 } }),
+        collections.results.findOne<ResultRow>({ _id: rid }, { projection: { body: 0 } }),
       ]);
       const isQueued = job !== null && (await isCurrent(job));
       return {
-        ...(isQueued ? { job: toJobSummary(job) } : {}),
+        ...(isQueued ? { job: { ...toJob(job), ...toJobSummary(job) } } : {}),
         ...(result === null ? {} : { result: locatedResult(result) }),
-        ...(delivery === null
-          ? {}
-          : { delivery: { ...toDeliverySummary(delivery), crawlerId: delivery.crawlerId } }),
+        ...(delivery === null ? {} : { delivery: locatedDelivery(delivery) }),
       };
     },
   };
@@ -342,13 +339,26 @@ function toResultSummary(document: ResultRow): ResultSummary {
   };
 }
 
+function locatedDelivery(document: DeliveryRow): NonNullable<FoundRid['delivery']> {
+  const { crawlerId, traceparent, request } = document;
+  return {
+    ...toCrawlFields(document),
+    ...toDeliverySummary(document),
+    crawlerId,
+    callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
+    traceparent,
+    request,
+  };
+}
+
 function locatedResult(document: ResultRow): NonNullable<FoundRid['result']> {
-  const { scope, crawlerId } = document;
+  const { scope, crawlerId, request } = document;
   const accountId = scopeAccountId(scope);
   return {
     ...toResultSummary(document),
     accountId,
     tokenType: scope.slice(accountId.length + 1) as TokenType,
+    request,
     ...(crawlerId === undefined ? {} : { crawlerId }),
   };
 }

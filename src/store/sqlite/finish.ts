@@ -167,6 +167,7 @@ function goBack(
   sql.run(
     `UPDATE jobs SET state = ?, retry = ?, attempt = ?, due_at = ?, crashes = crashes + ?,
       epoch = NULL, last_failure = coalesce(?, last_failure),
+      tries = coalesce(?, tries),
       first_tried_at = ${retry > 0 ? 'coalesce(first_tried_at, ?)' : '?'} WHERE rid = ?`,
     state,
     retry,
@@ -174,6 +175,7 @@ function goBack(
     dueAt,
     outcome.kind === 'retry' && outcome.crashed === true ? 1 : 0,
     outcome.kind === 'retry' ? (outcome.failure ?? null) : null,
+    outcome.kind === 'retry' ? (outcome.tries ?? null) : null,
     retry > 0 ? toMs(startedAt) : null,
     rid,
   );

@@ -2,7 +2,7 @@ import type { TokenType } from '../../domain/account.ts';
 import { LEAST_STREAK } from '../../domain/attention.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
 import { invalidPageToken } from '../../domain/errors.ts';
-import type { QueuedJob } from '../../domain/job.ts';
+import type { HeaderPair, QueuedJob } from '../../domain/job.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import { mapListing, partStart, takePart, takeRows } from '../listing-cursor.ts';
 import {
@@ -24,6 +24,7 @@ import { toCounters, toCrawler } from './crawler-row.ts';
 import { isPending, SUMMARY_COLUMNS, toDeliverySummary } from './delivery-row.ts';
 import { failedCrawls } from './failed-crawls.ts';
 import type { InThread } from './in-thread.ts';
+import { toJob } from './job-row.ts';
 import { purgeCount } from './lease.ts';
 import { toCrawlFields } from './pages.ts';
 import {
@@ -244,14 +245,23 @@ function locate(sql: Sql, rid: string): FoundRid {
       WHERE rid = ? AND (gen = d.purges OR state = 'running')`,
     rid,
   );
-  const delivery = sql.get(`SELECT ${SUMMARY_COLUMNS} FROM deliveries WHERE rid = ?`, rid);
-  const result = sql.get(`SELECT ${RESULT_COLUMNS} FROM results WHERE rid = ?`, rid);
+  const delivery = sql.get('SELECT * FROM deliveries WHERE rid = ?', rid);
+  const result = sql.get(`SELECT ${RESULT_COLUMNS}, request FROM results WHERE rid = ?`, rid);
   return {
     ...(result === undefined ? {} : { result: locatedResult(result) }),
-    ...(job === undefined ? {} : { job: toJobSummary(job) }),
-    ...(delivery === undefined
-      ? {}
-      : { delivery: { ...toDeliverySummary(delivery), crawlerId: String(delivery.crawler_id) } }),
+    ...(job === undefined ? {} : { job: { ...toJob(job), ...toJobSummary(job) } }),
+    ...(delivery === undefined ? {} : { delivery: locatedDelivery(delivery) }),
+  };
+}
+
+function locatedDelivery(row: SqlRow): NonNullable<FoundRid['delivery']> {
+  return {
+    ...toCrawlFields(row),
+    ...toDeliverySummary(row),
+    crawlerId: String(row.crawler_id),
+    callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
+    traceparent: toOptionalText(row.traceparent),
+    request: toOptionalText(row.request),
   };
 }
 
@@ -260,6 +270,7 @@ function locatedResult(row: SqlRow): NonNullable<FoundRid['result']> {
     ...toResultSummary(row),
     accountId: String(row.account_id),
     tokenType: row.token_type as TokenType,
+    request: toOptionalText(row.request),
     ...(row.crawler_id === null ? {} : { crawlerId: String(row.crawler_id) }),
   };
 }
