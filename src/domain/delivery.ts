@@ -75,3 +75,8 @@ export interface DeliverySummary {
   /** Oldest first, the last 100. */
   readonly attempts: readonly DeliveryAttempt[];
 }
+
+/** Why the last attempt failed, as a word: errors are `code: text`, and the text may differ each time. */
+export function deliveryReason({ attempts }: Pick<DeliverySummary, 'attempts'>): string {
+  return (attempts.at(-1)?.error ?? '').replace(/[:,].*$/s, '');
+}

@@ -22,6 +22,7 @@ import {
   type ListingStore,
   type ResultSummary,
 } from '../listing-store.ts';
+import { isMatchingDelivery, isMatchingJob, isMatchingResult } from '../matches.ts';
 import type {
   Collections,
   CrawlerDocument,
@@ -153,10 +154,11 @@ export function createListings(collections: Collections): ListingStore {
       return overviews(found);
     },
 
-    async jobs(crawlerId, state, part) {
+    async jobs(crawlerId, state, part, matches) {
       const crawler = await readPurges(collections, crawlerId);
       if (crawler === null) return { rows: [], cursor: undefined };
-      const scan = state === 'waiting' ? LISTING_SCAN : part.limit;
+      const filtersLater = state === 'waiting' || matches !== undefined;
+      const scan = filtersLater ? LISTING_SCAN : part.limit;
       const found = await collections.jobs
         .find(
           {
@@ -174,15 +176,17 @@ export function createListings(collections: Collections): ListingStore {
       const taken = takePart(
         found,
         { limit: part.limit, scan },
-        (job) => state !== 'waiting' || job.state === state,
+        (job) =>
+          (state !== 'waiting' || job.state === state) && isMatchingJob(matches, toJobSummary(job)),
         ({ _id, due }) => ({ at: due, rid: _id }),
       );
       return mapListing(taken, toJobSummary);
     },
 
     async deliveries(crawlerId, filter, part) {
-      const { state, outcome, range } = filter;
+      const { state, outcome, range, matches } = filter;
       const isWanted = (row: DeliveryRow): boolean =>
+        (matches === undefined || isMatchingDelivery(matches, toDeliverySummary(row))) &&
         (state === undefined || (isPending(row) ? 'pending' : row.state) === state) &&
         (outcome === undefined ||
           (row.cbStatus === CB_STATUS.success ? 'completed' : 'failed') === outcome);
@@ -193,16 +197,21 @@ export function createListings(collections: Collections): ListingStore {
         const place = ({ _id, due }: DeliveryRow) => ({ at: due, rid: _id });
         return mapListing(takePart(found, { limit: part.limit, scan }, isWanted, place), toSummary);
       }
-      const filtersLater = state === 'delivered' || state === 'pending' || outcome === 'completed';
+      const filtersLater =
+        state === 'delivered' ||
+        state === 'pending' ||
+        outcome === 'completed' ||
+        matches !== undefined;
       const scan = filtersLater ? LISTING_SCAN : part.limit;
       const found = await deliveriesByAge(crawlerId, filter, part, scan);
       const place = ({ _id, createdAt }: DeliveryRow) => ({ at: createdAt, rid: _id });
       return mapListing(takePart(found, { limit: part.limit, scan }, isWanted, place), toSummary);
     },
 
-    async results(selection, outcome, part) {
+    async results(selection, outcome, part, matches) {
       const { crawlerId } = selection;
-      const scan = outcome === 'completed' ? LISTING_SCAN : part.limit;
+      const filtersLater = outcome === 'completed' || matches !== undefined;
+      const scan = filtersLater ? LISTING_SCAN : part.limit;
       const cursor = collections.results
         .find<ResultRow>(
           {
@@ -215,8 +224,9 @@ export function createListings(collections: Collections): ListingStore {
         .sort({ storedAt: -1, _id: -1 })
         .limit(scan);
       const found = await readLight(cursor);
-      const isWanted = ({ cbStatus }: ResultRow): boolean =>
-        outcome !== 'completed' || cbStatus === CB_STATUS.success;
+      const isWanted = (row: ResultRow): boolean =>
+        (outcome !== 'completed' || row.cbStatus === CB_STATUS.success) &&
+        (matches === undefined || isMatchingResult(matches, toResultSummary(row)));
       const place = ({ _id, storedAt }: ResultRow) => ({ at: storedAt, rid: _id });
       const taken = takePart(found, { limit: part.limit, scan }, isWanted, place);
       return mapListing(taken, toResultSummary);

@@ -3,6 +3,7 @@ import { LEAST_STREAK } from '../../domain/attention.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
 import { invalidPageToken } from '../../domain/errors.ts';
 import type { HeaderPair, QueuedJob } from '../../domain/job.ts';
+import type { MatchFilter } from '../../domain/match-filter.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import { mapListing, partStart, takePart, takeRows } from '../listing-cursor.ts';
 import {
@@ -19,6 +20,7 @@ import {
   type ListingStore,
   type ResultSummary,
 } from '../listing-store.ts';
+import { isMatchingDelivery, isMatchingJob, isMatchingResult } from '../matches.ts';
 import type { ResultSelection } from '../store.ts';
 import { toCounters, toCrawler } from './crawler-row.ts';
 import { isPending, SUMMARY_COLUMNS, toDeliverySummary } from './delivery-row.ts';
@@ -99,6 +101,7 @@ function jobs(
   crawlerId: string,
   state: ListedJobState | undefined,
   part: ListingPart,
+  matches?: MatchFilter,
 ): Listing<JobSummary> {
   const scheduledAfter = typeof state === 'object' ? state.scheduledAfter : undefined;
   const start = partStart(part) ?? { at: scheduledAfter ?? new Date(0), rid: '' };
@@ -111,10 +114,12 @@ function jobs(
     start.at.getTime(),
     start.rid,
   );
-  const isWanted = (row: SqlRow) =>
+  const isListed = (row: SqlRow) =>
     scheduledAfter === undefined
       ? state === undefined || row.state === state
       : row.state === 'waiting' && Number(row.not_before) > scheduledAfter.getTime();
+  const isWanted = (row: SqlRow) =>
+    isListed(row) && (matches === undefined || isMatchingJob(matches, toJobSummary(row)));
   return mapListing(takePart(scanned, part, isWanted, jobPlace), toJobSummary);
 }
 
@@ -127,8 +132,9 @@ function deliveries(
   filter: DeliveryFilter,
   part: ListingPart,
 ): Listing<DeliverySummary> {
-  const { state, outcome, range } = filter;
+  const { state, outcome, range, matches } = filter;
   const isWanted = (row: SqlRow): boolean =>
+    (matches === undefined || isMatchingDelivery(matches, toDeliverySummary(row))) &&
     (state === undefined || (isPending(row) ? 'pending' : row.state) === state) &&
     (outcome === undefined ||
       (Number(row.cb_status) === CB_STATUS.success ? 'completed' : 'failed') === outcome);
@@ -206,6 +212,7 @@ function results(
   { accountId, tokenType, crawlerId }: ResultSelection,
   outcome: CrawlOutcome | undefined,
   { limit, cursor }: ListingPart,
+  matches?: MatchFilter,
 ): Listing<ResultSummary> {
   const ofAccount = crawlerId === undefined;
   const conditions = [ofAccount ? 'account_id = ? AND token_type = ?' : 'crawler_id = ?'];
@@ -222,7 +229,8 @@ function results(
     ...values,
   );
   const isWanted = (row: SqlRow): boolean =>
-    outcome !== 'completed' || Number(row.cb_status) === CB_STATUS.success;
+    (outcome !== 'completed' || Number(row.cb_status) === CB_STATUS.success) &&
+    (matches === undefined || isMatchingResult(matches, toResultSummary(row)));
   const { rows, last } = takeRows(scanned, { limit }, isWanted);
   return {
     rows: rows.map(toResultSummary),
