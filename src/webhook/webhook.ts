@@ -1,5 +1,12 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { Delivery, DeliveryAttempt, EndpointAnswer } from '../domain/delivery.ts';
+import type { HeaderPair } from '../domain/job.ts';
+
+/** A delivery without its page. */
+export type SentDelivery = Omit<
+  Delivery,
+  'body' | 'plain' | 'coding' | 'attempt' | 'createdAt' | 'crawlerId'
+>;
 
 /** The result of one POST. */
 export interface DeliveryResult {
@@ -32,6 +39,11 @@ export interface Webhook {
     deliveries: readonly Delivery[],
     signal: AbortSignal,
   ): Promise<DeliveredTogether>;
+  /**
+   * The headers of a delivery that is sent by itself, for people: secret values and the signature are
+   * replaced. Empty without a callback URL.
+   */
+  shownHeaders(crawler: Crawler, delivery: SentDelivery, sentAt: Date): readonly HeaderPair[];
   /** Sends the monitoring probe; healthy on any 2xx. */
   probe(crawler: Crawler, signal: AbortSignal): Promise<{ healthy: boolean; error: string }>;
 }

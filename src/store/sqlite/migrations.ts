@@ -314,6 +314,11 @@ export const migrations: readonly string[] = [
   'CREATE TABLE secret (secret TEXT NOT NULL);',
   // The rungs of a ladder that have blocked a job.
   'ALTER TABLE jobs ADD COLUMN climbed TEXT;',
+  // The tries of a job, and what callback URLs answered.
+  `
+  ALTER TABLE jobs ADD COLUMN tries TEXT;
+  ALTER TABLE deliveries ADD COLUMN answers TEXT;
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */
