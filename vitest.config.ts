@@ -12,14 +12,17 @@ const hasMongodb = (process.env.MONGODB_TEST_URI ?? '') !== '' || mongodProgram(
 /** What a client sees, the same on either database; at full length all of it runs on both. */
 const onEither = {
   always: [
+    'act-on-matches',
     'async-crawls',
     'attention',
     'audit',
     'batches',
+    'console-sessions',
     'crawl-retries',
     'deliveries-together',
     'delivery-retries',
     'hosts',
+    'job-life',
     'kept-codings',
     'ladder',
     'proxy-budget',

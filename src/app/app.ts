@@ -24,6 +24,7 @@ import { withMetrics } from '../store/with-metrics.ts';
 import { withTracing } from '../store/with-tracing.ts';
 import type { AppContext } from './app-context.ts';
 import { createAppPools, measuredPools } from './app-pools.ts';
+import { openSessions } from './console-endpoint.ts';
 import { openEngines } from './open-engines.ts';
 import { createPublicUrl, listenUrl } from './public-url.ts';
 import { wireEdge } from './wire-edge.ts';
@@ -118,7 +119,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
     pools: measuredPools(pools),
   });
   const operator = wireOperator(context, { service, store, scheduler, waysOut }, stack);
-  const edge = wireEdge(context, { service, store, operator, backups });
+  const sessions = await openSessions(context, service, store);
+  const edge = wireEdge(context, { service, store, operator, backups, sessions });
   if (config.role !== 'api') {
     service.defineTasks();
     await scheduler.start();

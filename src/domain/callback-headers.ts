@@ -92,6 +92,11 @@ export function parseCallbackHeaders(text: string): HeaderPair[] {
   return pairs;
 }
 
+/** Headers as a push names them. */
+export function callbackHeadersText(headers: readonly HeaderPair[]): string {
+  return headers.map(([name, value]) => `${name}:${value}`).join('|');
+}
+
 function splitPairs(text: string): HeaderPair[] {
   const parts = text.split('|').map(trimOptionalSpace);
   const withoutLast = parts.at(-1) === '' ? parts.slice(0, -1) : parts;

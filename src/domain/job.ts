@@ -72,4 +72,6 @@ export interface QueuedJob extends Job {
   readonly climbed?: string | undefined;
   /** When the first crawl started; the retry window counts from it. */
   readonly firstTriedAt: Date | undefined;
+  /** Its failed tries as `domain/job-try.ts` keeps them; undefined before the first. */
+  readonly tries?: string | undefined;
 }

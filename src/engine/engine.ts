@@ -2,6 +2,7 @@ import type { TokenType } from '../domain/account.ts';
 import type { CodedBody } from '../domain/body-coding.ts';
 import type { Politeness } from '../domain/crawler-settings.ts';
 import type { CrawlRequest } from '../domain/job.ts';
+import type { CrawlStep } from '../domain/job-try.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { Room } from '../net/http-client.ts';
 import type { CrawlTraffic } from '../net/proxy-traffic.ts';
@@ -89,6 +90,8 @@ export interface Page {
   readonly screenshotFailed?: string;
   /** Absent when the crawl succeeded (`cbStatus` 200). */
   readonly failure?: CrawlFailure;
+  /** What took how long. */
+  readonly steps?: readonly CrawlStep[];
 }
 
 /** Crawls pages. */

@@ -21,6 +21,7 @@ import type { DiskRoom } from './accounts/disk-room.ts';
 import { createFailedTokens } from './accounts/failed-tokens.ts';
 import { createQuotas, type Quotas } from './accounts/quotas.ts';
 import { createTokenWatch, type TokenWatch } from './accounts/token-watch.ts';
+import { type ActOnMatches, createActOnMatches } from './batches/act-on-matches.ts';
 import { type BatchManagement, createBatchManagement } from './batches/batches.ts';
 import { createPushAgain, type PushAgain } from './batches/push-again.ts';
 import { createCrawlerAccess } from './crawlers/crawler-access.ts';
@@ -134,6 +135,7 @@ export interface Service {
   readonly jobs: JobManagement;
   readonly batches: BatchManagement;
   readonly pushAgain: PushAgain;
+  readonly actOnMatches: ActOnMatches;
   readonly readSitemap: ReadSitemap;
   readonly asyncJobs: AsyncJobs;
   readonly pushing: Pushing;
@@ -258,10 +260,13 @@ export function createService(deps: ServiceDeps): Service {
     maxBodyBytes: settings.maxBodyBytes,
     concurrency: settings.inlineConcurrency,
   });
+  const pushAgain = createPushAgain({ store, access, pushing, clock });
+  const jobs = createJobManagement({ store, access, dispatcher, scheduler, quotas, clock, logger });
   return {
     authenticator,
     batches,
-    pushAgain: createPushAgain({ store, access, pushing, clock }),
+    pushAgain,
+    actOnMatches: createActOnMatches({ store, access, jobs, dispatcher, pushAgain, clock }),
     readSitemap: createReadSitemap(inlineCrawls),
     inlineCrawls,
     tokenWatch: createTokenWatch({ authenticator }),
@@ -286,13 +291,19 @@ export function createService(deps: ServiceDeps): Service {
     }),
     hosts: createHostManagement({ store, access, dispatcher, scheduler, clock }),
     hostReads,
-    jobs: createJobManagement({ store, access, dispatcher, scheduler, quotas, clock, logger }),
+    jobs,
     asyncJobs: createAsyncJobs({ store, dispatcher, clock }),
     storage: createStorage({ results: store.results, clock }),
     markdownPages: createMarkdownPages(deps.threads),
     resultStreams: createResultStreams({ store, access, clock }),
     statistics: createStatistics({ store, clock }),
-    listings: createListings({ store, access, clock, waits: hostReads.waits }),
+    listings: createListings({
+      store,
+      access,
+      clock,
+      waits: hostReads.waits,
+      webhook: deps.webhook,
+    }),
     listCrawlers: createCrawlerList({ overviews }),
     listFailures: createFailureGroups({ listings: store.listings, access }),
     activities,

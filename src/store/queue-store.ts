@@ -212,6 +212,8 @@ export type JobOutcome = {
       readonly failure?: string;
       /** See `QueuedJob.climbed`: the rungs that have blocked it; absent if it has not climbed. */
       readonly climbed?: string;
+      /** What the job keeps of its tries from now on; see `domain/job-try.ts`. */
+      readonly tries?: string;
       /** The thread that ran the crawl died with it; counted in the job's `crashes`. */
       readonly crashed?: boolean;
     }

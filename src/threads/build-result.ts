@@ -3,6 +3,7 @@ import { defined } from '../domain/defined.ts';
 import { type DeliveryMode, deliveryModes } from '../domain/delivery-mode.ts';
 import { discard } from '../domain/discard.ts';
 import type { CrawlRequest } from '../domain/job.ts';
+import type { CrawlStep } from '../domain/job-try.ts';
 import type { CrawlParameters } from '../domain/parameters.ts';
 import type { CrawlStatus, ResultDetails } from '../domain/result.ts';
 import {
@@ -61,6 +62,8 @@ export interface ResultInput {
 export interface CrawlResult extends CrawlStatus {
   /** Absent when the crawl ended well. */
   readonly failure?: CrawlFailure;
+  /** What of the crawl took how long. */
+  readonly steps?: readonly CrawlStep[];
   /** Media type of `body`. */
   readonly contentType: string;
   readonly isText: boolean;
@@ -93,7 +96,7 @@ export const SMALL_BYTES = 64 * 1_024;
  */
 export async function buildResult(input: ResultInput, claimant: Claimant): Promise<CrawlResult> {
   const { page, request, spec, document } = input;
-  const { cbStatus, originalStatus, url, failure } = page;
+  const { cbStatus, originalStatus, url, failure, steps } = page;
   const formatted = formatPage(page, request.parameters, document);
   const details = resultDetails(input);
   const result = {
@@ -101,7 +104,7 @@ export async function buildResult(input: ResultInput, claimant: Claimant): Promi
     originalStatus,
     url,
     ...formatted,
-    ...defined({ failure }),
+    ...defined({ failure, steps }),
     details,
   };
   const { kind, rid } = spec;

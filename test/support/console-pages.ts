@@ -23,6 +23,7 @@ const PAGES: readonly (readonly [path: string, token: string])[] = [
   ['/crawlers/shop/deliveries', NORMAL],
   ['/crawl', NORMAL],
   ['/find', NORMAL],
+  ['/jobs/0123456789abcdef01234567', NORMAL],
   ['/storage', NORMAL],
   ['/account', NORMAL],
   ['/accounts', ADMIN],
@@ -83,7 +84,7 @@ export async function goWithin(page: Page, path: string): Promise<void> {
 }
 
 /** What axe-core finds that keeps people from using the page. */
-async function seriousFaults(page: Page): Promise<string[]> {
+export async function seriousFaults(page: Page): Promise<string[]> {
   // Over the DevTools protocol, which the policy of the page does not concern.
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source);
   return page.evaluate(async () => {

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { endSession, isAccount, isOperator } from '../api/session.ts';
+import { isAccount, isOperator, session, signOut } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
 import { Icon, type IconName } from '../ui/icon.tsx';
-import { Toasts } from '../ui/toasts.tsx';
+import { Toasts, toast } from '../ui/toasts.tsx';
 import { onKey, openPanel, useCommands } from './commands.ts';
 import { Keys } from './keys.tsx';
 import { LiveBadge } from './live-badge.tsx';
@@ -38,7 +38,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
     ...(isAccount.value ? ACCOUNT_PLACES : []),
     ...(isOperator.value ? OPERATOR_PLACES : []),
   ];
-  const here = `/${segments.value[0] ?? places[0]?.path.slice(1)}`;
+  const here = placeOf(segments.value[0]) ?? places[0]?.path;
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
   useCommands([
@@ -49,7 +49,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
     })),
     { title: 'Switch between light and dark', run: switchTheme },
     { title: 'Switch between roomy and compact rows', run: switchDensity },
-    { title: 'Sign out', run: () => endSession() },
+    { title: 'Sign out', run: () => void leave() },
   ]);
   useLayoutEffect(() => {
     addEventListener('keydown', onKey);
@@ -90,7 +90,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
             >
               Keyboard <Keys keys="?" />
             </Button>
-            <Button kind="plain" onClick={() => endSession()}>
+            <Button kind="plain" onClick={() => void leave()}>
               <Icon name="leave" /> Sign out
             </Button>
             <small class="version">Version {document.documentElement.dataset['version']}</small>
@@ -100,6 +100,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
           <header class="bar">
             <Crumbs />
             <div class="bar-end">
+              <Who />
               <PushPills />
               <LiveBadge />
               <Button
@@ -140,7 +141,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
                 kind="plain"
                 class="icon-only narrow-only"
                 label="Sign out"
-                onClick={() => endSession()}
+                onClick={() => void leave()}
               >
                 <Icon name="leave" />
               </Button>
@@ -161,7 +162,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
 /** The title of the window: the innermost part of the address first. */
 function titleOf(parts: readonly string[]): string {
   const [first = '', name, tab] = parts;
-  const place = [...ACCOUNT_PLACES, ...OPERATOR_PLACES].find(({ path }) => path === `/${first}`);
+  const place = [...ACCOUNT_PLACES, ...OPERATOR_PLACES].find(({ path }) => path === placeOf(first));
   const shown = [tab, name === '+new' ? 'new' : name].filter((each) => each !== undefined);
   return [...shown, place?.title, 'Queued Crawler'].filter(Boolean).join(' · ');
 }
@@ -184,13 +185,40 @@ export function Brand() {
   );
 }
 
+/** The account and its tokens that calls are made with. */
+function Who() {
+  const { account = '', tokens = [] } = session.value ?? {};
+  const names = tokens.map((kind) => TOKEN_NAMES[kind]).join(' and ');
+  return (
+    <span class="who muted wide-only" title={`Signed in with the ${names} token`}>
+      {account !== '' && <b class="clip">{account}</b>} {names} token
+    </span>
+  );
+}
+
+const TOKEN_NAMES = { normal: 'Normal', javascript: 'JavaScript', admin: 'admin' } as const;
+
+async function leave(): Promise<void> {
+  try {
+    await signOut();
+  } catch {
+    toast('The service does not answer: you are still signed in.', 'bad');
+  }
+}
+
+/** The place that a page belongs to; jobs are found. */
+function placeOf(first: string | undefined): string | undefined {
+  return first === undefined ? undefined : `/${first === 'jobs' ? 'find' : first}`;
+}
+
 function Crumbs() {
   const [first, ...rest] = segments.value;
   if (first === undefined || rest.length === 0) return null;
-  const title = [...ACCOUNT_PLACES, ...OPERATOR_PLACES].find(({ path }) => path === `/${first}`);
+  const here = placeOf(first);
+  const title = [...ACCOUNT_PLACES, ...OPERATOR_PLACES].find(({ path }) => path === here);
   return (
     <nav class="crumbs" aria-label="You are here">
-      <Link to={`/${first}`}>{title?.title ?? first}</Link>
+      <Link to={here ?? '/'}>{title?.title ?? first}</Link>
       <span class="muted" aria-hidden="true">
         /
       </span>

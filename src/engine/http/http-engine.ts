@@ -1,4 +1,5 @@
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
 import type { Logger } from '../../domain/logger.ts';
@@ -68,7 +69,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     if (proxy !== undefined) task.onTraffic?.({ ...client.takeTraffic(proxy), own });
     const changes = task.session && cookieChanges(kept, cookies.all());
     if (changes !== undefined) task.session?.change(changes);
-    return toPage(task, result);
+    return { ...(await toPage(task, result)), ...defined({ steps: result.steps }) };
   }
 
   function withUserAgent(request: CrawlRequest): CrawlRequest {

@@ -4,13 +4,13 @@ import type { Logger } from '../../domain/logger.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import {
   findPools,
-  hashText,
   mix,
   type PoolProxy,
   type ProxyNumbers,
   type ProxyPool,
   type ProxyReport,
   proxyUrl,
+  spreadHash,
 } from '../../domain/proxy-pools.ts';
 import { sessionKey } from '../../domain/session-key.ts';
 import type { FailureReason } from '../../domain/status.ts';
@@ -120,7 +120,7 @@ export function createWaysOut(deps: {
       pool.proxies.map((proxy) => ({
         pool,
         proxy,
-        hash: hashText(proxy.id),
+        hash: spreadHash(proxy.id),
         numbers: numbersOf(proxy),
       })),
     );
@@ -247,7 +247,7 @@ export function createWaysOut(deps: {
  */
 function* inTurn({ all }: Candidates, rid: string | undefined, turn: number): Generator<Candidate> {
   const first =
-    (rid === undefined ? Math.trunc(Math.random() * 2 ** 32) : mix(hashText(rid))) + turn;
+    (rid === undefined ? Math.trunc(Math.random() * 2 ** 32) : mix(spreadHash(rid))) + turn;
   for (let at = 0; at < all.length; at += 1) {
     const candidate = all[(first + at) % all.length];
     if (candidate !== undefined) yield candidate;
@@ -260,7 +260,7 @@ function* inTurn({ all }: Candidates, rid: string | undefined, turn: number): Ge
  * changes, only its own sessions move.
  */
 function* ofSession({ all }: Candidates, session: string): Generator<Candidate> {
-  const key = hashText(session);
+  const key = spreadHash(session);
   const score = ({ hash }: Candidate): number => mix(hash, key);
   let best: Candidate | undefined;
   for (const each of all) if (best === undefined || score(each) > score(best)) best = each;

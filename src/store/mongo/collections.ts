@@ -9,6 +9,7 @@ import type { QueuedNotice } from '../../domain/notice.ts';
 import type { ProcessReport } from '../../domain/process-report.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
 import type { DayCounts } from '../../domain/stats.ts';
+import type { KeptAnswer } from '../rules.ts';
 import type { PushOutcome } from '../store.ts';
 import type { CountsDocument } from './counts-document.ts';
 import type { CrawlerDocument } from './crawler-document.ts';
@@ -96,6 +97,8 @@ export interface JobDocument {
   readonly lastFailure?: string;
   /** The rungs of a ladder that have blocked it. */
   readonly climbed?: string;
+  /** Its failed tries, as text. */
+  readonly tries?: string;
   /** Absent if it belongs to no trace. */
   readonly traceparent?: string;
   /** The id of its push. */
@@ -175,7 +178,9 @@ export interface DeliveryDocument extends RecordDocument {
   readonly callbackHeaders: string;
   /** Absent if it belongs to no trace. */
   readonly traceparent?: string;
-  readonly attempts: readonly DeliveryAttempt[];
+  readonly attempts: readonly Omit<DeliveryAttempt, 'answer'>[];
+  /** Of the latest attempts, what the callback URL answered; absent without any. */
+  readonly answers?: readonly KeptAnswer[];
 }
 
 /** A stored result. */

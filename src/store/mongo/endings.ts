@@ -201,6 +201,7 @@ function returnUpdate(
         ...first,
         ...(outcome.failure === undefined ? {} : { lastFailure: outcome.failure }),
         ...(outcome.climbed === undefined ? {} : { climbed: outcome.climbed }),
+        ...(outcome.tries === undefined ? {} : { tries: outcome.tries }),
       },
       $inc: { retry: 1, ...(outcome.crashed === true ? { crashes: 1 } : {}) },
       $unset: { epoch: 1, expires: 1, ...(outcome.climbed === undefined ? { climbed: 1 } : {}) },

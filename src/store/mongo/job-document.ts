@@ -30,6 +30,7 @@ export function toJob(document: JobDocument): QueuedJob {
     crashes: document.crashes ?? 0,
     firstTriedAt: document.firstTriedAt,
     climbed: document.climbed,
+    tries: document.tries,
     againOf: document.againOf,
     batch: document.batch,
     metadata: document.metadata,

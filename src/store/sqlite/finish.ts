@@ -169,6 +169,7 @@ function goBack(
   sql.run(
     `UPDATE jobs SET state = ?, retry = ?, attempt = ?, due_at = ?, crashes = crashes + ?,
       epoch = NULL, last_failure = coalesce(?, last_failure), climbed = iif(?, climbed, ?),
+      tries = coalesce(?, tries),
       first_tried_at = ${retry > 0 ? 'coalesce(first_tried_at, ?)' : '?'} WHERE rid = ?`,
     state,
     retry,
@@ -178,6 +179,7 @@ function goBack(
     outcome.kind === 'retry' ? (outcome.failure ?? null) : null,
     outcome.kind === 'release' ? 1 : 0,
     outcome.kind === 'retry' ? (outcome.climbed ?? null) : null,
+    outcome.kind === 'retry' ? (outcome.tries ?? null) : null,
     retry > 0 ? toMs(startedAt) : null,
     rid,
   );

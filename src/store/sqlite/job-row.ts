@@ -25,6 +25,7 @@ export function toJob(row: SqlRow): QueuedJob {
     crashes: Number(row.crashes),
     firstTriedAt: toOptionalDate(row.first_tried_at),
     climbed: toOptionalText(row.climbed),
+    tries: toOptionalText(row.tries),
     againOf: toOptionalText(row.again_of),
     batch: toOptionalText(row.batch),
     metadata: toOptionalText(row.metadata),

@@ -15,6 +15,7 @@ const job = (retry: number): QueuedJob =>
     attempt: 1,
     retry,
     crashes: 0,
+    createdAt: new Date(),
     firstTriedAt: new Date(),
   }) as unknown as QueuedJob;
 
@@ -36,7 +37,7 @@ async function outcomeOf(reason: FailureReason, retry: number): Promise<string> 
     },
     ladders: { start: () => undefined },
     budgets: { of: () => undefined },
-    clock: { now: () => new Date() },
+    clock: { aheadMs: 0, now: () => new Date() },
     retentionDays: 1,
   });
   const { outcome } = await jobs.crawl(job(retry), webhookCrawler(), new AbortController().signal);

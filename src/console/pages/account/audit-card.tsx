@@ -5,6 +5,7 @@ import {
   type AuditRecord,
   AuditRecordSchema,
 } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { csvLine } from '../../../client/csv-line.ts';
 import { accountClients } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
 import { Moment } from '../../format/moment.tsx';
@@ -145,8 +146,11 @@ function toNdjson(records: readonly AuditRecord[]): string {
 }
 
 function toCsv(records: readonly AuditRecord[]): string {
-  const lines = records.map((each) => FIELDS.map((field) => cell(plain(each)[field])).join(','));
-  return [FIELDS.join(','), ...lines].map((line) => `${line}\r\n`).join('');
+  const rows = records.map((each) => {
+    const fields = plain(each);
+    return csvLine(FIELDS.map((field) => asText(fields[field])));
+  });
+  return [csvLine(FIELDS), ...rows].join('');
 }
 
 function plain(record: AuditRecord): Record<string, string> {
@@ -157,7 +161,6 @@ function plain(record: AuditRecord): Record<string, string> {
 }
 
 /** A leading apostrophe keeps spreadsheets from taking a value as a formula. */
-function cell(value = ''): string {
-  const text = /^[=+@\t\r-]/.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+function asText(value = ''): string {
+  return /^[=+@\t\r-]/.test(value) ? `'${value}` : value;
 }
