@@ -24,6 +24,7 @@ const onEither = {
     'job-life',
     'kept-codings',
     'push-controls',
+    'search',
     'set-clock',
     'statistics',
     'storage-calls',

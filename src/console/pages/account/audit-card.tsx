@@ -15,6 +15,7 @@ import type { Column } from '../../ui/data-table.tsx';
 import { download } from '../../ui/download.ts';
 import { Empty, FaultNotice } from '../../ui/notice.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
+import { toCsv, toNdjson } from '../../ui/row-file.ts';
 import { Segments } from '../../ui/segments.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 
@@ -94,7 +95,8 @@ export function AuditCard() {
       all.push(...records);
       token = nextPageToken;
     } while (token !== '');
-    download(`audit.${format}`, format === 'csv' ? toCsv(all) : toNdjson(all));
+    const rows = all.map(plain);
+    download(`audit.${format}`, format === 'csv' ? toCsv(rows, FIELDS) : toNdjson(rows));
   });
   return (
     <Card
@@ -140,24 +142,9 @@ export function AuditCard() {
 
 const FIELDS = ['at', 'by', 'method', 'crawler', 'remote', 'request_id', 'changes'] as const;
 
-function toNdjson(records: readonly AuditRecord[]): string {
-  return records.map((each) => `${JSON.stringify(plain(each))}\n`).join('');
-}
-
-function toCsv(records: readonly AuditRecord[]): string {
-  const lines = records.map((each) => FIELDS.map((field) => cell(plain(each)[field])).join(','));
-  return [FIELDS.join(','), ...lines].map((line) => `${line}\r\n`).join('');
-}
-
 function plain(record: AuditRecord): Record<string, string> {
   const json = toJson(AuditRecordSchema, record, { useProtoFieldName: true });
   const by = Object.entries(ACTORS).find(([, value]) => value === record.by)?.[0] ?? '';
   const at = record.at === undefined ? '' : timestampDate(record.at).toISOString();
   return { ...(json as Record<string, string>), by, at };
-}
-
-/** A leading apostrophe keeps spreadsheets from taking a value as a formula. */
-function cell(value = ''): string {
-  const text = /^[=+@\t\r-]/.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
