@@ -38,8 +38,8 @@ export interface MatchProgress {
 }
 
 /**
- * Acts on all that matches, or counts it, and yields the progress after each part. Whoever stops to
- * read stops it. Throws as {@link CrawlerAccess} does, and what the action throws.
+ * Acts on all that matches, or counts it, and yields the progress after each part. A reader
+ * that stops ends it. Throws as {@link CrawlerAccess} does, and what the action throws.
  */
 export type ActOnMatches = (
   owner: TokenOwner,
