@@ -49,6 +49,16 @@ export const errorTable: readonly ErrorReason[] = [
     as: ['exhausted'],
     meaning: 'Too many wrong tokens came from this address.',
   },
+  {
+    reason: 'other_account',
+    as: ['conflict'],
+    meaning: 'The session of the console has a token of another account.',
+  },
+  {
+    reason: 'other_origin',
+    as: ['forbidden'],
+    meaning: 'A page of another origin has called the sessions of the console.',
+  },
   // The parameters.
   {
     reason: 'missing_name',

@@ -100,6 +100,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'npm:uplot',
   ],
   'console-assets': ['http', 'rest', 'npm:esbuild'],
+  'console-session': ['domain', 'http', 'rest', 'service'],
   config: ['domain', 'net', 'dispatcher', 'service'],
   observability: [
     'domain',
@@ -151,6 +152,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'rest',
     'edge',
     'console-assets',
+    'console-session',
     'observability',
   ],
   'welcome.ts': ['config', 'app'],

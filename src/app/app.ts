@@ -24,6 +24,7 @@ import { withMetrics } from '../store/with-metrics.ts';
 import { withTracing } from '../store/with-tracing.ts';
 import type { AppContext } from './app-context.ts';
 import { createAppPools, measuredPools } from './app-pools.ts';
+import { openSessions } from './console-endpoint.ts';
 import { openEngines } from './open-engines.ts';
 import { createPublicUrl, listenUrl } from './public-url.ts';
 import { wireEdge } from './wire-edge.ts';
@@ -113,11 +114,13 @@ export async function startApp(deps: AppDeps): Promise<App> {
     dispatcher: service.dispatcher.activity,
     hosts: service.dispatcher.troubledHosts,
     threads: engines.threads.activity,
+    ladders: service.rungNumbers,
     proxies: config.proxies.length === 0 ? undefined : waysOut,
     pools: measuredPools(pools),
   });
   const operator = wireOperator(context, { service, store, scheduler, waysOut }, stack);
-  const edge = wireEdge(context, { service, store, operator, backups });
+  const sessions = await openSessions(context, service, store);
+  const edge = wireEdge(context, { service, store, operator, backups, sessions });
   if (config.role !== 'api') {
     service.defineTasks();
     await scheduler.start();

@@ -8,6 +8,7 @@ import type { Backups } from '../backup/backups.ts';
 import type { Config } from '../config/config.ts';
 import { VERSION } from '../config/version.ts';
 import { createConsoleSite } from '../console-assets/console-site.ts';
+import type { ConsoleSessions } from '../console-session/console-sessions.ts';
 import { createEdge, type Edge } from '../edge/edge.ts';
 import type { EdgeTls } from '../edge/http-servers.ts';
 import { compatAdapters } from '../rest/compat/compat-adapters.ts';
@@ -17,6 +18,7 @@ import { createConnectMount } from '../rpc/connect-mount.ts';
 import type { Service } from '../service/service.ts';
 import type { Store } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
+import { withSessions } from './console-endpoint.ts';
 import { createMcpEndpoint } from './mcp-endpoint.ts';
 import { createOperations } from './operator-paths.ts';
 import { pushLimits } from './wire-service.ts';
@@ -30,12 +32,13 @@ export interface EdgeParts {
   readonly store: Store;
   readonly operator: OperatorParts;
   readonly backups: Backups | undefined;
+  readonly sessions: ConsoleSessions;
 }
 
 /** Wires the one port to the use cases; a worker answers health and metrics only. */
 export function wireEdge(
   context: AppContext,
-  { service, store, operator, backups }: EdgeParts,
+  { service, store, operator, backups, sessions }: EdgeParts,
 ): Edge {
   const { config, logger, clock, pools, publicUrl } = context;
   const isReady = sharingAnswers(() =>
@@ -83,7 +86,12 @@ export function wireEdge(
       toError: (error, place) => toConnectError(error, logger, place),
     }),
     isReady,
-    ...(isWorker ? {} : { console: createConsoleSite(VERSION) }),
+    ...(isWorker
+      ? {}
+      : {
+          authorize: sessions.authorize,
+          console: withSessions(createConsoleSite(VERSION), sessions, logger),
+        }),
     ...createOperations(context, service.authenticator, backups),
     ...(tls === undefined ? {} : { tls }),
     knowsToken: (token) => service.authenticator.knows(token),

@@ -20,6 +20,7 @@ const OPERATOR_PLACES = new Set(['accounts', 'system', 'setup']);
 
 /** The whole console. */
 export function App() {
+  if (session.value === null) return null;
   if (session.value === undefined) return <SignInPage />;
   return (
     <Shell>

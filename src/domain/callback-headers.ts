@@ -21,10 +21,12 @@ const MESSAGE_HEADERS = [
   'Content-Encoding',
   'webhook-again-of',
   'webhook-batch',
+  'webhook-climbed',
   'webhook-crawled-at',
   'webhook-event',
   'webhook-id',
   'webhook-results',
+  'webhook-rung',
   'webhook-timestamp',
   'webhook-signature',
 ] as const;

@@ -21,6 +21,10 @@ export interface ResultDetails {
   readonly screenshotFailed?: string | undefined;
   /** When the page was crawled, if it came from storage; ISO 8601. */
   readonly crawledAt?: string | undefined;
+  /** The rung of the crawler's ladder that the page came by; absent without a ladder. */
+  readonly rung?: string | undefined;
+  /** See `QueuedJob.climbed`. */
+  readonly climbed?: string | undefined;
   /** See `Job.againOf`. */
   readonly againOf?: string | undefined;
   /** See `Job.batch`. */

@@ -41,6 +41,8 @@ export interface EdgeDeps extends Omit<RoutesDeps, 'rpc' | 'rest' | 'onFailure'>
   readonly tls?: EdgeTls;
   /** CIDRs of the operator's proxies, which tell the addresses of clients. Default: none. */
   readonly trustedProxies?: readonly string[];
+  /** Gives a request of the console the token of its session. Default: there are no sessions. */
+  readonly authorize?: (request: AnyRequest) => void;
   /** Those that differ from {@link DEFAULT_EDGE_LIMITS}. */
   readonly limits?: Partial<EdgeLimits>;
   /** Whether a token is known to be right; calls with another one let those go first. */
@@ -105,6 +107,7 @@ export function createEdge(deps: EdgeDeps): Edge {
     ignoreErrors(request, response);
     if (deps.tls !== undefined && demandHttp1(request, response)) return;
     requestNote(request).remote = addresses.of(request);
+    deps.authorize?.(request);
     strangers.admit(request, response, () => answer(request, response));
   };
   const answer: RequestHandler = (request, response) => {

@@ -248,7 +248,11 @@ function jobDocument(row: SqlRow): CopiedDocument {
     attempt: job.attempt,
     ...(job.crashes > 0 ? { crashes: job.crashes } : {}),
     ...(job.firstTriedAt === undefined ? {} : { firstTriedAt: job.firstTriedAt }),
-    ...defined({ uniqueKey: toOptionalText(row.unique_key), tries: job.tries }),
+    ...defined({
+      uniqueKey: toOptionalText(row.unique_key),
+      climbed: job.climbed,
+      tries: job.tries,
+    }),
     ...(row.last_failure === null ? {} : { lastFailure: String(row.last_failure) }),
   } as CopiedDocument;
 }

@@ -65,6 +65,8 @@ export interface HttpRequest {
   readonly claimant?: Claimant | undefined;
   /** Called when the request was written; again for a repetition. */
   readonly onSent?: () => void;
+  /** Called with bytes that were sent or have arrived: of heads, without HTTP/2's compression, and of bodies as they are coded. */
+  readonly onBytes?: (bytes: number) => void;
 }
 
 /** A response. Redirects are responses like any other; the caller follows them. */

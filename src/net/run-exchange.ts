@@ -151,6 +151,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     this.#since = this.#sentAt;
     const { request, options } = this.#exchange;
     request.onSent?.();
+    request.onBytes?.(requestBytes(options) + (request.body?.byteLength ?? 0));
     if (request.headersTimeoutMs === undefined || this.#isAnswered()) return;
     this.#startHeadersLimit();
     void untilTaken(options.body, {
@@ -185,6 +186,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     this.#steps = this.#stepsNow('first_byte');
     this.#since = now;
     this.#head = { status, headers: toHeaderPairs(controller.rawHeaders ?? headers), answerMs };
+    this.#exchange.request.onBytes?.(headBytes(this.#head.headers.flat()));
     const { headersOnly, excerpt } = this.#exchange.request;
     if (headersOnly === true) {
       if (excerpt?.isWanted(status) === true) {
@@ -202,6 +204,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#receivedBytes += chunk.length;
+    this.#exchange.request.onBytes?.(chunk.length);
     if (this.#state === 'running' && this.#excerpt !== undefined) {
       this.#excerpt.push(chunk);
       const { maxBytes = 0 } = this.#exchange.request.excerpt ?? {};
@@ -325,4 +328,13 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     this.#exchange.request.signal?.removeEventListener('abort', this.#onAbort);
     this.#exchange.running.delete(this.#abort);
   }
+}
+
+/** A line of a head has four bytes in addition to name and value. */
+function headBytes(namesAndValues: readonly string[]): number {
+  return namesAndValues.reduce((sum, text) => sum + text.length + 2, 0);
+}
+
+function requestBytes({ method, path, headers }: Dispatcher.DispatchOptions): number {
+  return headBytes([method, path, ...(Array.isArray(headers) ? headers.map(String) : [])]);
 }

@@ -33,6 +33,8 @@ import { createCrawlJobs } from './crawls/crawl-job.ts';
 import { createCrawlTimes } from './crawls/crawl-times.ts';
 import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
+import { createLadders, type Ladders } from './crawls/ladder.ts';
+import { createProxyBudgets } from './crawls/proxy-budgets.ts';
 import { createReadSitemap, type ReadSitemap } from './crawls/read-sitemap.ts';
 import type { SharedResources } from './crawls/shared-resources.ts';
 import { withStoredPages } from './crawls/stored-pages.ts';
@@ -153,6 +155,7 @@ export interface Service {
   readonly dispatcher: Dispatcher;
   readonly auditTrail: AuditTrail;
   readonly countAttention: AttentionWatch['counts'];
+  readonly rungNumbers: Ladders['numbers'];
   /** Defines the scheduler's tasks, in a process that crawls. */
   defineTasks(): void;
   /** Starts the repeating tasks and wakes what the last process left; called when the scheduler runs. */
@@ -202,7 +205,9 @@ export function createService(deps: ServiceDeps): Service {
     clock,
     maxBodyBytes: settings.maxBodyBytes,
   });
-  const crawlJobs = createCrawlJobs({ crawling, clock, retentionDays });
+  const budgets = createProxyBudgets({ stats: store.stats, clock, logger });
+  const ladders = createLadders({ pools: deps.waysOut.pools, clock, logger });
+  const crawlJobs = createCrawlJobs({ crawling, ladders, budgets, clock, retentionDays });
   const crawlTimes = createCrawlTimes();
   const dispatcher = wireDispatcher(deps, { access, crawlJobs, quotas, crawlTimes });
   const hostReads = createHostReads({
@@ -277,6 +282,7 @@ export function createService(deps: ServiceDeps): Service {
     dispatcher,
     auditTrail: createAuditTrail({ store, clock, logger }),
     countAttention: attentionWatch.counts,
+    rungNumbers: ladders.numbers,
     pushing,
     quotas,
     accounts: createAccountManagement({ store, authenticator, dispatcher, quotas, clock }),

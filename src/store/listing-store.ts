@@ -46,6 +46,7 @@ export interface JobSummary
     | 'queueDeadline'
     | 'metadata'
     | 'batch'
+    | 'climbed'
     | 'againOf'
     | 'notBefore'
     | 'priority'

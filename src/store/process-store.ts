@@ -10,4 +10,6 @@ export interface ProcessStore {
   list(since: Date): Promise<ProcessReport[]>;
   /** What database answers; it is asked each time. */
   database(): Promise<Database>;
+  /** The secret that all processes of this database share: the first `fresh` that was offered. */
+  secret(fresh: string): Promise<string>;
 }

@@ -37,6 +37,10 @@ export type ResultSpec =
       readonly delivery: DeliveryMode;
       /** See `Job.againOf`. */
       readonly againOf?: string | undefined;
+      /** See `ResultDetails.rung`. */
+      readonly rung?: string | undefined;
+      /** See `QueuedJob.climbed`. */
+      readonly climbed?: string | undefined;
       /** See `Job.batch`. */
       readonly batch?: string | undefined;
       /** See `Job.metadata`. */
@@ -205,7 +209,13 @@ function resultDetails({ page, request, spec, screenshotUrl }: ResultInput): Res
     screenshotFailed,
     crawledAt: page.crawledAt,
     ...(spec.kind === 'record'
-      ? { againOf: spec.againOf, batch: spec.batch, metadata: spec.metadata }
+      ? {
+          againOf: spec.againOf,
+          batch: spec.batch,
+          metadata: spec.metadata,
+          // A stored page came by none.
+          ...(page.crawledAt === undefined ? { rung: spec.rung, climbed: spec.climbed } : {}),
+        }
       : {}),
     originalHeaders: hasHeaders ? originalHeaders : undefined,
   });

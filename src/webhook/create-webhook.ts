@@ -17,7 +17,7 @@ import { deliveryHeaders } from './delivery-headers.ts';
 import { headerValue } from './header-value.ts';
 import { post } from './post.ts';
 import { deliveryError, probeError, toEndpointAnswer } from './post-verdict.ts';
-import { idOfResults, resultLines } from './result-lines.ts';
+import { idOfResults, resultLines, TooLong } from './result-lines.ts';
 import { type SentBody, signedHeaders } from './signed-headers.ts';
 import type { DeliveredTogether, DeliveryResult, SentDelivery, Webhook } from './webhook.ts';
 
@@ -95,7 +95,7 @@ async function deliverTogether(
   const attempt = startAttempt(clock);
   const endAll = (sent: Sent): DeliveredTogether => ({
     results: deliveries.map((delivery) => attempt.end(delivery, sent)),
-    posts: 1,
+    isTooLong: false,
   });
   const target = callbackTarget(crawler);
   if (target === undefined) return endAll(unsent(NO_CALLBACK_URL));
@@ -103,24 +103,31 @@ async function deliverTogether(
   try {
     message = await messageOfResults(deps, crawler, deliveries, target.url.hostname);
   } catch (error) {
+    if (error instanceof TooLong) return inHalves(deps, crawler, deliveries, signal);
     logger.error({ err: error, crawler: crawler.name }, 'a stored page does not decompress');
     return oneByOne(deps, crawler, deliveries, signal);
   }
   const sent = await send(deps, crawler, target, message, signal);
   const { status, error } = sent;
   if (status === CONTENT_TOO_LARGE && deliveries.length > 1) {
-    const half = Math.ceil(deliveries.length / 2);
-    const first = await deliverTogether(deps, crawler, deliveries.slice(0, half), signal);
-    const second = await deliverTogether(deps, crawler, deliveries.slice(half), signal);
-    return {
-      results: [...first.results, ...second.results],
-      posts: 1 + first.posts + second.posts,
-    };
+    return inHalves(deps, crawler, deliveries, signal);
   }
   if (error !== '') {
     logger.debug({ results: deliveries.length, crawler: crawler.name, error }, 'delivery failed');
   }
   return endAll(sent);
+}
+
+async function inHalves(
+  deps: WebhookDeps,
+  crawler: Crawler,
+  deliveries: readonly Delivery[],
+  signal: AbortSignal,
+): Promise<DeliveredTogether> {
+  const middle = Math.ceil(deliveries.length / 2);
+  const first = await deliverTogether(deps, crawler, deliveries.slice(0, middle), signal);
+  const second = await deliverTogether(deps, crawler, deliveries.slice(middle), signal);
+  return { results: [...first.results, ...second.results], isTooLong: true };
 }
 
 /** So that a page that cannot be read fails alone. */
@@ -134,7 +141,7 @@ async function oneByOne(
   for (const delivery of deliveries) {
     results.push(await deliver(deps, crawler, delivery, signal));
   }
-  return { results, posts: deliveries.length };
+  return { results, isTooLong: false };
 }
 
 /** A POST before it is addressed. */
@@ -294,13 +301,15 @@ const HIDDEN = '(hidden)';
 
 /** What a result says of its push and its page, and the event that is delivered in place of one. */
 function ofBatch({
-  details: { batch, event, againOf, crawledAt },
+  details: { batch, event, againOf, crawledAt, rung, climbed },
 }: SentDelivery): DeliveryHeader[] {
   const headers = defined({
     'webhook-event': event,
     'webhook-batch': batch,
     'webhook-again-of': againOf,
     'webhook-crawled-at': crawledAt,
+    'webhook-rung': rung,
+    'webhook-climbed': climbed,
   });
   return Object.entries(headers) as DeliveryHeader[];
 }

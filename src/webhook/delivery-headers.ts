@@ -12,7 +12,13 @@ const STATUS_SPELLINGS: ReadonlyMap<string, StatusSpelling> = new Map([
 ]);
 
 /** Fields whose headers have names that no push can set, see `create-webhook.ts`. */
-const OTHER_HEADERS: ReadonlySet<string> = new Set(['batch', 'again_of', 'crawled_at']);
+const OTHER_HEADERS: ReadonlySet<string> = new Set([
+  'batch',
+  'again_of',
+  'crawled_at',
+  'rung',
+  'climbed',
+]);
 
 /** The other fields that every delivery reports; their lengths are bounded. */
 const ALWAYS: ReadonlySet<string> = new Set(['rid', 'url', 'metadata']);

@@ -19,8 +19,8 @@ export interface DeliveryResult {
 /** The results of deliveries that were sent together, in their order. */
 export interface DeliveredTogether {
   readonly results: readonly DeliveryResult[];
-  /** How many POSTs it took: more than one where the endpoint refused a body as too long. */
-  readonly posts: number;
+  /** Whether they were too long for one POST: so says the endpoint, by 413, or their bytes do. */
+  readonly isTooLong: boolean;
 }
 
 /** Sends results and probes to clients' callback URLs. */
@@ -31,8 +31,8 @@ export interface Webhook {
    */
   deliver(crawler: Crawler, delivery: Delivery, signal: AbortSignal): Promise<DeliveryResult>;
   /**
-   * POSTs several results at once, as NDJSON. One answer acknowledges all of them or none; after a
-   * 413 each half is sent by itself. Rejects as `deliver` does.
+   * POSTs several results at once, as NDJSON. One answer acknowledges all of them or none. If they are
+   * too long, each half is sent by itself. Rejects as `deliver` does.
    */
   deliverTogether(
     crawler: Crawler,

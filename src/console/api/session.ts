@@ -1,61 +1,102 @@
+import { Code, ConnectError } from '@connectrpc/connect';
 import { computed, signal } from '@preact/signals';
 import { TokenType } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 
-/** Who is signed in. Tokens are in memory, and in the tab's session storage when asked for. */
+/** A token of the session, by what it may do. The token itself is in a cookie that no script reads. */
+export type TokenKind = 'normal' | 'javascript' | 'admin';
+
+/** Who is signed in. */
 export interface Session {
   /** The account's name; empty for an operator. */
   readonly account: string;
-  readonly normal?: string;
-  readonly javascript?: string;
-  readonly admin?: string;
+  readonly tokens: readonly TokenKind[];
 }
 
-const KEY = 'queued-crawler-session';
+const PATH = '/console/session';
+/** How often a visible tab renews the session. */
+const RENEW_MS = 10 * 60_000;
 
-/** The present session; undefined while nobody is signed in. */
-export const session = signal<Session | undefined>(restore());
+/** The present session; undefined while nobody is signed in, null until that is known. */
+export const session = signal<Session | undefined | null>(null);
 
 /** Whether the session belongs to an account, and so has crawlers. */
-export const isAccount = computed(
-  () => session.value?.normal !== undefined || session.value?.javascript !== undefined,
-);
+export const isAccount = computed(() => tokenTypes.value.length > 0);
 
 /** Whether the session has the operator's token. */
-export const isOperator = computed(() => session.value?.admin !== undefined);
+export const isOperator = computed(() => session.value?.tokens.includes('admin') === true);
 
 /** The token types whose crawlers the session can address. */
-export const tokenTypes = computed((): readonly TokenType[] => [
-  ...(session.value?.normal === undefined ? [] : [TokenType.NORMAL]),
-  ...(session.value?.javascript === undefined ? [] : [TokenType.JAVASCRIPT]),
-]);
-
-/** Starts a session, or adds to it. With `keep` it survives a reload of this tab. */
-export function startSession(next: Session, keep: boolean): void {
-  session.value = next;
-  if (keep) sessionStorage.setItem(KEY, JSON.stringify(next));
-}
-
-/** Adds tokens to the session, and keeps them where the session is kept. */
-export function addToSession(more: Partial<Session>): void {
-  const next = { account: '', ...session.value, ...more };
-  startSession(next, sessionStorage.getItem(KEY) !== null);
-}
+export const tokenTypes = computed((): readonly TokenType[] => {
+  const tokens = session.value?.tokens ?? [];
+  return [
+    ...(tokens.includes('normal') ? [TokenType.NORMAL] : []),
+    ...(tokens.includes('javascript') ? [TokenType.JAVASCRIPT] : []),
+  ];
+});
 
 /** Why the last session ended, unless its user ended it; for the sign-in page. */
 export const endedBecause = signal('');
 
-/** Ends the session and forgets its tokens. */
-export function endSession(because = ''): void {
-  sessionStorage.removeItem(KEY);
-  endedBecause.value = because;
-  session.value = undefined;
+/** Tells the other tabs of this browser that the session has changed. */
+const otherTabs = new BroadcastChannel('console-session');
+
+/** Reads who is signed in, and renews the session while the tab is seen. */
+export function followSession(): void {
+  const renew = (): void => void checkSession();
+  otherTabs.addEventListener('message', renew);
+  setInterval(() => {
+    if (!document.hidden && session.peek() !== undefined) renew();
+  }, RENEW_MS);
+  renew();
 }
 
-function restore(): Session | undefined {
-  try {
-    return JSON.parse(sessionStorage.getItem(KEY) ?? 'null') ?? undefined;
-  } catch {
-    // Something else wrote there: sign in again.
-    return undefined;
+/** Reads whether the session is still valid. */
+export async function checkSession(): Promise<void> {
+  const before = session.peek();
+  const found = await call('GET').catch(() => undefined);
+  // Without an answer it stays as it is; what is shown says that the service does not answer.
+  if (found === undefined) session.value ??= undefined;
+  else if (found.tokens.length > 0) take(found);
+  else {
+    if (before) endedBecause.value = 'The session has ended, or its token was replaced.';
+    session.value = undefined;
   }
+}
+
+/** Signs in with a token, or adds it to the session. Throws ConnectError when it is refused. */
+export async function signIn(token: string): Promise<void> {
+  take(await call('POST', { token }));
+  otherTabs.postMessage('');
+}
+
+/** Signs out in all tabs. */
+export async function signOut(): Promise<void> {
+  await call('DELETE');
+  endedBecause.value = '';
+  session.value = undefined;
+  otherTabs.postMessage('');
+}
+
+function take(found: Session): void {
+  // The same session is the same object, so that nothing is drawn anew.
+  if (JSON.stringify(found) !== JSON.stringify(session.peek())) session.value = found;
+}
+
+async function call(method: string, body?: object): Promise<Session> {
+  const reply = await fetch(PATH, {
+    method,
+    ...(body === undefined
+      ? {}
+      : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+  });
+  const answer = (await reply.json()) as Session & { readonly error?: string };
+  if (reply.status === 401) {
+    const text = 'No account has this token, and it is not the operator’s.';
+    throw new ConnectError(text, Code.Unauthenticated);
+  }
+  if (!reply.ok) {
+    const code = reply.status === 429 ? Code.ResourceExhausted : Code.FailedPrecondition;
+    throw new ConnectError(answer.error ?? '', code);
+  }
+  return answer;
 }

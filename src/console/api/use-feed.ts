@@ -2,7 +2,7 @@ import { Code } from '@connectrpc/connect';
 import { type Signal, signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { type Fault, faultOf } from './fault.ts';
-import { endSession } from './session.ts';
+import { checkSession } from './session.ts';
 
 /**
  * How current what is shown is: `live` as the service streams it, `polling` when it is asked again
@@ -73,8 +73,8 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
     const fail = (error: unknown): void => {
       const found = faultOf(error);
       fault.value = found;
-      if (found.code === Code.Unauthenticated) endSession('The token is not valid any more.');
-      else enter(found.reason === '' ? 'offline' : 'polling');
+      if (found.code === Code.Unauthenticated) void checkSession();
+      enter(found.reason === '' ? 'offline' : 'polling');
     };
 
     async function follow(): Promise<void> {

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { endSession, isAccount, isOperator } from '../api/session.ts';
+import { isAccount, isOperator, session, signOut } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
 import { Icon, type IconName } from '../ui/icon.tsx';
-import { Toasts } from '../ui/toasts.tsx';
+import { Toasts, toast } from '../ui/toasts.tsx';
 import { onKey, openPanel, useCommands } from './commands.ts';
 import { Keys } from './keys.tsx';
 import { LiveBadge } from './live-badge.tsx';
@@ -49,7 +49,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
     })),
     { title: 'Switch between light and dark', run: switchTheme },
     { title: 'Switch between roomy and compact rows', run: switchDensity },
-    { title: 'Sign out', run: () => endSession() },
+    { title: 'Sign out', run: () => void leave() },
   ]);
   useLayoutEffect(() => {
     addEventListener('keydown', onKey);
@@ -90,7 +90,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
             >
               Keyboard <Keys keys="?" />
             </Button>
-            <Button kind="plain" onClick={() => endSession()}>
+            <Button kind="plain" onClick={() => void leave()}>
               <Icon name="leave" /> Sign out
             </Button>
             <small class="version">Version {document.documentElement.dataset['version']}</small>
@@ -100,6 +100,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
           <header class="bar">
             <Crumbs />
             <div class="bar-end">
+              <Who />
               <PushPills />
               <LiveBadge />
               <Button
@@ -140,7 +141,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
                 kind="plain"
                 class="icon-only narrow-only"
                 label="Sign out"
-                onClick={() => endSession()}
+                onClick={() => void leave()}
               >
                 <Icon name="leave" />
               </Button>
@@ -182,6 +183,27 @@ export function Brand() {
       Queued Crawler
     </a>
   );
+}
+
+/** The account and its tokens that calls are made with. */
+function Who() {
+  const { account = '', tokens = [] } = session.value ?? {};
+  const names = tokens.map((kind) => TOKEN_NAMES[kind]).join(' and ');
+  return (
+    <span class="who muted wide-only" title={`Signed in with the ${names} token`}>
+      {account !== '' && <b class="clip">{account}</b>} {names} token
+    </span>
+  );
+}
+
+const TOKEN_NAMES = { normal: 'Normal', javascript: 'JavaScript', admin: 'admin' } as const;
+
+async function leave(): Promise<void> {
+  try {
+    await signOut();
+  } catch {
+    toast('The service does not answer: you are still signed in.', 'bad');
+  }
 }
 
 /** The place that a page belongs to; jobs are found. */

@@ -1,3 +1,5 @@
+import { csvLine } from '../../client/csv-line.ts';
+
 /** A row of a file, by the names of its fields. */
 export type FileRow = Readonly<Record<string, unknown>>;
 
@@ -8,13 +10,12 @@ export function toNdjson(rows: readonly FileRow[]): string {
 
 /** The fields of rows as CSV, with a line of their names. */
 export function toCsv(rows: readonly FileRow[], fields: readonly string[]): string {
-  const lines = rows.map((row) => fields.map((field) => cell(row[field])).join(','));
-  return [fields.join(','), ...lines].map((line) => `${line}\r\n`).join('');
+  const lines = rows.map((row) => csvLine(fields.map((field) => asText(row[field]))));
+  return [csvLine(fields), ...lines].join('');
 }
 
 /** A leading apostrophe keeps spreadsheets from taking a value as a formula. */
-function cell(value: unknown = ''): string {
-  const plain = typeof value === 'string' ? value : JSON.stringify(value);
-  const text = /^[=+@\t\r-]/.test(plain) ? `'${plain}` : plain;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+function asText(value: unknown = ''): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return /^[=+@\t\r-]/.test(text) ? `'${text}` : text;
 }

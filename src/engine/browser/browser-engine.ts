@@ -111,7 +111,12 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     let canKeep = false;
     stack.defer(() => turn.keepUntil(loan.giveBack(canKeep)));
     stack.defer(() => over.abort());
-    if (task.proxy !== undefined) stack.defer(() => task.onTraffic?.(proxy.traffic));
+    if (task.proxy !== undefined) {
+      stack.defer(() => {
+        const { received, sent } = proxy.traffic;
+        task.onTraffic?.({ received, sent, own: received + sent });
+      });
+    }
     const ended = AbortSignal.any([inTime, over.signal]);
     const exceededSize = (): boolean =>
       proxy.isExhausted || proxy.wasCutOff(pageVisit.document?.url ?? '');

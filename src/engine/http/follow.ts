@@ -29,6 +29,8 @@ export interface FollowInput {
   readonly claimant?: Claimant | undefined;
   /** Called when a request was written. */
   readonly onSent?: (() => void) | undefined;
+  /** See `HttpRequest.onBytes`. */
+  readonly onBytes?: ((bytes: number) => void) | undefined;
 }
 
 /** Where a chain of requests ended. */
@@ -116,7 +118,8 @@ async function send(
   | { readonly response: HttpResponse }
   | (Pick<FollowResult, 'head' | 'steps'> & { readonly failure: FailureReason })
 > {
-  const { client, request, deadline, maxBodyBytes, claimant, room, proxy, signal, onSent } = input;
+  const { client, request, deadline, maxBodyBytes, claimant, room, proxy, signal } = input;
+  const { onSent, onBytes } = input;
   const timeoutMs = deadline - performance.now();
   if (timeoutMs <= 0) return { failure: 'timeout' };
   try {
@@ -129,7 +132,14 @@ async function send(
       maxBodyBytes,
       lenient: true,
       claimant,
-      ...defined({ body: hop.withBody ? request.body : undefined, room, proxy, signal, onSent }),
+      ...defined({
+        body: hop.withBody ? request.body : undefined,
+        room,
+        proxy,
+        signal,
+        onSent,
+        onBytes,
+      }),
     });
     return { response };
   } catch (error) {

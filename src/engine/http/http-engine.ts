@@ -48,6 +48,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     const cookies = createCookies(kept);
     const { set_cookies: given } = request.parameters;
     if (given !== undefined) cookies.give(start.href, given);
+    let own = 0;
     const result = await follow({
       client,
       request,
@@ -59,9 +60,12 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       signal,
       room,
       onSent,
+      onBytes(bytes) {
+        own += bytes;
+      },
       claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
     });
-    if (proxy !== undefined) task.onTraffic?.(client.takeTraffic(proxy));
+    if (proxy !== undefined) task.onTraffic?.({ ...client.takeTraffic(proxy), own });
     const changes = task.session && cookieChanges(kept, cookies.all());
     if (changes !== undefined) task.session?.change(changes);
     return { ...(await toPage(task, result)), ...defined({ steps: result.steps }) };

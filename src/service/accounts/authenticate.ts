@@ -25,6 +25,8 @@ export interface Authenticator {
    * {@link authenticate} does.
    */
   authenticateAdmin(token: string | undefined, remote?: string): void;
+  /** Whether it is the admin token. A wrong one is not counted. */
+  isAdmin(token: string): boolean;
   /**
    * Whether the token has been right in this process, or was at its start. It decides who is served
    * first, not who is let in: the token may have been replaced since.
@@ -124,6 +126,7 @@ export function createAuthenticator(deps: {
       if (token === undefined) throw wrong;
       if (!isAdminToken(token)) throw refuse(remote, wrong);
     },
+    isAdmin: isAdminToken,
     knows(token) {
       return known.has(tokenHash(token)) || isAdminToken(token);
     },

@@ -13,7 +13,7 @@ import { nextCrawlRetry } from '../../domain/retry-schedule.ts';
 import { ridTime } from '../../domain/rid.ts';
 import { type FailureReason, isBilled, mostRetries, UNTRIED } from '../../domain/status.ts';
 import { resultEnd } from '../../domain/tally.ts';
-import type { CrawlFailure } from '../../engine/engine.ts';
+import type { CrawlFailure, CrawlTask } from '../../engine/engine.ts';
 import { failedPage } from '../../engine/failed-page.ts';
 import type { Grant } from '../../fairness/fair-pool.ts';
 import type { JobOutcome } from '../../store/store.ts';
@@ -21,6 +21,8 @@ import type { CrawlResult } from '../../threads/build-result.ts';
 import type { Crawled, CrawlOrder } from '../../threads/crawl-threads.ts';
 import { ThreadLost } from '../../threads/thread-lost.ts';
 import type { Crawling, PoliteCrawl } from './crawling.ts';
+import type { Ladders, RungTry } from './ladder.ts';
+import type { ProxyBudgets } from './proxy-budgets.ts';
 
 /** Before a job for which the process had no room is tried again. */
 const BUSY_MS = 5_000;
@@ -37,6 +39,8 @@ const MAX_LOST_CLAIMS = 10;
 /** What crawling jobs works with. */
 export interface CrawlJobDeps {
   readonly crawling: Crawling;
+  readonly ladders: Pick<Ladders, 'start'>;
+  readonly budgets: ProxyBudgets;
   readonly clock: ServiceClock;
   readonly retentionDays: number;
   readonly random?: () => number;
@@ -49,6 +53,15 @@ export interface JobEnd extends HostNews {
   readonly plain?: Uint8Array;
   /** The caller releases it when the outcome has been written. */
   readonly held: Grant | undefined;
+}
+
+interface EndedTry {
+  readonly job: QueuedJob;
+  readonly crawler: Crawler;
+  readonly crawled: PoliteCrawl;
+  readonly hostAwaySince: Date | undefined;
+  readonly rungTry: RungTry | undefined;
+  readonly triesAfter: TriesAfter;
 }
 
 /** Crawls jobs and ends them. */
@@ -128,34 +141,66 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       });
   }
 
+  /** What becomes of a job whose crawl has ended. */
+  async function endTry({
+    job,
+    crawler,
+    crawled,
+    hostAwaySince,
+    rungTry,
+    triesAfter,
+  }: EndedTry): Promise<JobEnd> {
+    if (crawled.isStored === true) return end(job, crawler, crawled);
+    const { failure } = crawled.result;
+    const climb = rungTry?.end(crawled);
+    if (climb !== undefined) {
+      crawled.held?.release();
+      const { reason, climbed } = climb;
+      const tries = triesAfter({ ...crawled.result, failure: reason });
+      const back = retry(job, after(0), { failure: reason, climbed, tries });
+      // The block concerns the rung alone: the host is not asked less for it.
+      return { ...back, answer: { kind: 'answered' }, tried: { failure: reason } };
+    }
+    const tries = triesAfter({ ...crawled.result, failure: failure?.reason ?? '' });
+    const { robotsDelayMs } = crawled;
+    const untold = defined({ answer: hostAnswer(crawled, crawler, job, rungTry), robotsDelayMs });
+    const told = { ...untold, tried: defined({ failure: failure?.reason }) };
+    if (failure === undefined || !failure.transient) {
+      return { ...end(job, crawler, crawled, tries), ...told };
+    }
+    if (UNTRIED.has(failure.reason)) {
+      crawled.held?.release();
+      return { ...release(job, after(failure.retryAfterMs ?? BUSY_MS)), ...untold };
+    }
+    const dueAt = retryAt(job, crawler, failure, hostAwaySince);
+    if (dueAt === undefined) return { ...end(job, crawler, crawled, tries), ...told };
+    crawled.held?.release();
+    return { ...retry(job, dueAt, { failure: failure.reason, tries }), ...told };
+  }
+
   return {
     async crawl(job, crawler, signal, { hostAwaySince, onSent } = {}) {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
       const triesAfter = startTry(job);
+      const rungTry = deps.ladders.start(job, crawler);
       let crawled: PoliteCrawl;
       try {
-        crawled = await crawling.crawl(toOrder(job, crawler, onSent), signal);
+        const order = toOrder(job, crawler, onSent, rungTry, deps.budgets.of(crawler));
+        crawled = await crawling.crawl(order, signal);
       } catch (error) {
         if (error instanceof ThreadLost) return endLost(job, crawler, error, triesAfter);
         throw error;
       }
-      if (crawled.isStored === true) return end(job, crawler, crawled);
-      const { failure } = crawled.result;
-      const tries = triesAfter({ ...crawled.result, failure: failure?.reason ?? '' });
-      const { robotsDelayMs } = crawled;
-      const untold = defined({ answer: hostAnswer(crawled, crawler, job), robotsDelayMs });
-      const told = { ...untold, tried: defined({ failure: failure?.reason }) };
-      if (failure === undefined || !failure.transient) {
-        return { ...end(job, crawler, crawled, tries), ...told };
-      }
-      if (UNTRIED.has(failure.reason)) {
-        crawled.held?.release();
-        return { ...release(job, after(failure.retryAfterMs ?? BUSY_MS)), ...untold };
-      }
-      const dueAt = retryAt(job, crawler, failure, hostAwaySince);
-      if (dueAt === undefined) return { ...end(job, crawler, crawled, tries), ...told };
-      crawled.held?.release();
-      return { ...retry(job, dueAt, { failure: failure.reason, tries }), ...told };
+      const ended = await endTry({
+        job,
+        crawler,
+        crawled,
+        hostAwaySince,
+        rungTry,
+        triesAfter,
+      });
+      const { proxyBytes = 0 } = crawled;
+      return proxyBytes === 0 ? ended : { ...ended, outcome: { ...ended.outcome, proxyBytes } };
     },
 
     async expire(job, crawler) {
@@ -181,16 +226,30 @@ function withLife(
   return { ...result, details: { ...result.details, ...life } };
 }
 
-function toOrder(job: QueuedJob, crawler: Crawler, onSent?: () => void): CrawlOrder {
-  const { tokenType, accountId, crawlerId, politeness, delivery, proxy: pool } = crawler;
+function toOrder(
+  job: QueuedJob,
+  crawler: Crawler,
+  onSent?: () => void,
+  rungTry?: Pick<RungTry, 'rung' | 'climbed'>,
+  budget?: CrawlTask['budget'],
+): CrawlOrder {
+  const { tokenType, accountId, crawlerId, politeness, delivery, proxy } = crawler;
+  const { rung, climbed } = rungTry ?? {};
+  const pool = rung?.pool ?? proxy;
   const task = { request: job, tokenType, accountId, crawlerId, politeness, pool };
   return {
-    task: { ...task, ...defined({ onSent }) },
+    task: { ...task, ...defined({ onSent, budget, inBrowser: rung?.inBrowser }) },
     spec: {
       kind: 'record',
       rid: job.rid,
       delivery,
-      ...defined({ metadata: job.metadata, batch: job.batch, againOf: job.againOf }),
+      ...defined({
+        metadata: job.metadata,
+        batch: job.batch,
+        againOf: job.againOf,
+        rung: rung?.name,
+        climbed,
+      }),
     },
     isSuspect: job.crashes > 0,
     retry: job.retry,
@@ -239,6 +298,7 @@ function retry(
   more: {
     readonly crashed?: boolean;
     readonly failure: string;
+    readonly climbed?: string;
     readonly tries: readonly KeptTry[];
   },
 ): JobEnd {
@@ -263,12 +323,15 @@ function hostAnswer(
   { result, isOfProxy, proxyOpensAtMs }: PoliteCrawl,
   crawler: Crawler,
   { parameters }: QueuedJob,
+  rungTry: RungTry | undefined,
 ): HostAnswer | undefined {
   const { failure, originalStatus } = result;
   if (proxyOpensAtMs !== undefined) {
     // Other URLs of the host may have another way out when each names its own.
-    const isOfAll = crawler.proxy !== undefined && parameters.proxy === undefined;
-    const reason = 'proxy_unavailable' satisfies FailureReason;
+    const isUsual =
+      crawler.proxy !== undefined || (rungTry !== undefined && rungTry.climbed === undefined);
+    const isOfAll = isUsual && parameters.proxy === undefined;
+    const reason = failure?.reason ?? 'proxy_unavailable';
     return isOfAll ? { kind: 'waits', reason, untilMs: proxyOpensAtMs } : undefined;
   }
   if (isOfProxy === true) return originalStatus > 0 ? { kind: 'answered' } : undefined;

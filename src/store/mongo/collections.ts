@@ -95,6 +95,8 @@ export interface JobDocument {
   readonly firstTriedAt?: Date;
   /** Why its last try failed. */
   readonly lastFailure?: string;
+  /** The rungs of a ladder that have blocked it. */
+  readonly climbed?: string;
   /** Its failed tries, as text. */
   readonly tries?: string;
   /** Absent if it belongs to no trace. */

@@ -2,6 +2,11 @@ import type { Db } from 'mongodb';
 import type { ProcessStore } from '../process-store.ts';
 import type { Collections } from './collections.ts';
 
+interface SecretDocument {
+  readonly _id: 'secret';
+  readonly secret: string;
+}
+
 /** Processes and the database. */
 export function createProcesses(
   db: Db,
@@ -27,6 +32,17 @@ export function createProcesses(
     async database() {
       const { version } = await db.command({ buildInfo: 1 });
       return { kind: 'mongodb', version: String(version) };
+    },
+
+    async secret(fresh) {
+      const kept = await db
+        .collection<SecretDocument>('meta')
+        .findOneAndUpdate(
+          { _id: 'secret' },
+          { $setOnInsert: { secret: fresh } },
+          { upsert: true, returnDocument: 'after' },
+        );
+      return kept?.secret ?? fresh;
     },
   };
 }

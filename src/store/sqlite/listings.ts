@@ -65,7 +65,7 @@ function troubled(sql: Sql, queueLimit: number, limit: number): CrawlerOverview[
 }
 
 const JOB_COLUMNS =
-  'rid, crawler_id, url, host, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, metadata, batch, again_of, not_before, priority';
+  'rid, crawler_id, url, host, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, climbed, metadata, batch, again_of, not_before, priority';
 
 function toJobSummary(row: SqlRow): JobSummary {
   return {
@@ -83,6 +83,7 @@ function toJobSummary(row: SqlRow): JobSummary {
     lastFailure: toOptionalText(row.last_failure),
     metadata: toOptionalText(row.metadata),
     batch: toOptionalText(row.batch),
+    climbed: toOptionalText(row.climbed),
     againOf: toOptionalText(row.again_of),
     priority: Number(row.priority),
     notBefore: toOptionalDate(row.not_before),

@@ -310,6 +310,10 @@ export const migrations: readonly string[] = [
   CREATE INDEX audit_newest ON audit (account_id, at, audit_id);
   CREATE INDEX audit_expiry ON audit (at);
   `,
+  // Seals the sessions of the console.
+  'CREATE TABLE secret (secret TEXT NOT NULL);',
+  // The rungs of a ladder that have blocked a job.
+  'ALTER TABLE jobs ADD COLUMN climbed TEXT;',
   // The tries of a job, and what callback URLs answered.
   `
   ALTER TABLE jobs ADD COLUMN tries TEXT;

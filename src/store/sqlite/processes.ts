@@ -24,5 +24,16 @@ function database(sql: Sql): Database {
   return { kind: 'sqlite', version: String(row?.version) };
 }
 
+function secret(sql: Sql, fresh: string): string {
+  sql.run('INSERT INTO secret SELECT ? WHERE NOT EXISTS (SELECT 1 FROM secret)', fresh);
+  return String(sql.get('SELECT secret FROM secret')?.secret);
+}
+
 /** Processes and the database. */
-export const processes = { report, remove, list, database } satisfies InThread<ProcessStore>;
+export const processes = {
+  report,
+  remove,
+  list,
+  database,
+  secret,
+} satisfies InThread<ProcessStore>;

@@ -139,6 +139,7 @@ export function listingsContract(open: OpenStore): void {
           firstTriedAt: at(0),
           lastFailure: 'reason_3',
         });
+        expect(first?.climbed).toBeUndefined();
         const [untried] = await list('waiting');
         expect(untried).toMatchObject({ retry: 0, queueDeadline: at(99_000) });
         expect(untried?.lastFailure).toBeUndefined();

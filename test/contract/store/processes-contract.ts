@@ -32,5 +32,16 @@ export function processesContract(open: OpenStore): void {
         expect(version).toMatch(/^\d+\.\d+/);
       }),
     );
+
+    test(
+      'share a secret, which is the first that one of them offers',
+      withStore(open, async ({ store }) => {
+        const offered = ['a', 'b', 'c'];
+        const secrets = await Promise.all(offered.map((each) => store.processes.secret(each)));
+        expect(new Set(secrets).size).toBe(1);
+        expect(offered).toContain(secrets[0]);
+        expect(await store.processes.secret('d')).toBe(secrets[0]);
+      }),
+    );
   });
 }

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { GetActivityResponse } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { accountClients } from '../../api/clients.ts';
-import { addToSession, session, tokenTypes } from '../../api/session.ts';
+import { session, signIn, tokenTypes } from '../../api/session.ts';
 import { useAction } from '../../api/use-action.ts';
 import { useFeed } from '../../api/use-feed.ts';
 import { bytes, count, rate } from '../../format/numbers.ts';
@@ -13,7 +13,6 @@ import { bound, Form } from '../../ui/form.tsx';
 import { Meter } from '../../ui/meter.tsx';
 import { FaultNotice, Loading, Notice } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
-import { identify } from '../sign-in/identify.ts';
 import { AuditCard } from './audit-card.tsx';
 import { DayHistory } from './day-history.tsx';
 import { dayBefore } from './days.ts';
@@ -167,12 +166,7 @@ function AccountNow(props: { readonly activity: Activity } & Parameters<typeof F
 function OtherToken() {
   const token = useSignal('');
   const add = useAction(async () => {
-    const found = await identify(token.value.trim());
-    if (found === undefined || found.account !== session.peek()?.account) {
-      toast('That is no token of this account.', 'bad');
-      return;
-    }
-    addToSession(found);
+    await signIn(token.value.trim());
     toast('Crawlers of both types are shown now.');
   });
   return (

@@ -1,39 +1,22 @@
-import { Code, ConnectError } from '@connectrpc/connect';
 import { useSignal } from '@preact/signals';
-import { endedBecause, startSession } from '../../api/session.ts';
+import { endedBecause, signIn } from '../../api/session.ts';
 import { useAction } from '../../api/use-action.ts';
 import { Brand } from '../../shell/shell.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
-import { CheckField, TextField } from '../../ui/field.tsx';
+import { TextField } from '../../ui/field.tsx';
 import { bound, Form } from '../../ui/form.tsx';
 import { FaultNotice, Notice } from '../../ui/notice.tsx';
-import { identify, isOperatorToken } from './identify.ts';
 
 /** Asks for a token and finds out what it may do. */
 export function SignInPage() {
   const token = useSignal('');
-  const keep = useSignal(false);
-  const signIn = useAction(async () => {
-    const typed = token.value.trim();
-    const found = await identify(typed);
-    if (found !== undefined) {
-      startSession(found, keep.value);
-      return;
-    }
-    if (!(await isOperatorToken(typed))) {
-      throw new ConnectError(
-        'No account has this token, and it is not the operator’s.',
-        Code.Unauthenticated,
-      );
-    }
-    startSession({ account: '', admin: typed }, keep.value);
-  });
+  const enter = useAction(() => signIn(token.value.trim()));
   return (
     <main class="sign-in">
       <Brand />
       <Card>
-        <Form onSubmit={() => void signIn.run()}>
+        <Form onSubmit={() => void enter.run()}>
           <div>
             <h1>Sign in</h1>
             <p class="muted">With a token of your account, or the operator’s.</p>
@@ -48,14 +31,13 @@ export function SignInPage() {
             required
             mono
           />
-          <CheckField
-            label="Stay signed in after a reload"
-            help="until this tab is closed"
-            {...bound(keep)}
-          />
-          <FaultNotice fault={signIn.fault} />
-          <Button kind="primary" submit busy={signIn.busy}>
-            {signIn.busy ? 'Signing in…' : 'Sign in'}
+          <p class="muted small">
+            All tabs of this browser are signed in, for 7 days at most, or until none of them was
+            open for 12 hours.
+          </p>
+          <FaultNotice fault={enter.fault} />
+          <Button kind="primary" submit busy={enter.busy}>
+            {enter.busy ? 'Signing in…' : 'Sign in'}
           </Button>
         </Form>
       </Card>

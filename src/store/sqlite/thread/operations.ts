@@ -161,6 +161,7 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'processes.remove': 'durable',
   'processes.list': 'durable',
   'processes.database': 'durable',
+  'processes.secret': 'durable',
   'cookieSessions.open': 'durable',
   'cookieSessions.change': 'durable',
   'audit.add': 'durable',

@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import { toConnectError } from '../api/errors.ts';
+import {
+  type ConsoleSessions,
+  createConsoleSessions,
+  SESSION_PATH,
+} from '../console-session/console-sessions.ts';
+import { createSessionSeal } from '../console-session/sealed-session.ts';
+import { DomainError } from '../domain/errors.ts';
+import type { Logger } from '../domain/logger.ts';
+import type { RoutesDeps } from '../edge/routes.ts';
+import { toErrorReply } from '../rest/error-reply.ts';
+import type { Reply } from '../rest/reply.ts';
+import type { Service } from '../service/service.ts';
+import type { Store } from '../store/store.ts';
+import type { AppContext } from './app-context.ts';
+
+type Console = NonNullable<RoutesDeps['console']>;
+
+/** The sessions of the console, sealed by the secret that all processes of the database share. */
+export async function openSessions(
+  { clock, publicUrl }: Pick<AppContext, 'clock' | 'publicUrl'>,
+  { authenticator }: Pick<Service, 'authenticator'>,
+  { processes }: Pick<Store, 'processes'>,
+): Promise<ConsoleSessions> {
+  const secret = await processes.secret(randomBytes(32).toString('base64url'));
+  return createConsoleSessions({
+    authenticator,
+    seal: createSessionSeal(secret),
+    clock,
+    isPublicTls: () => publicUrl.current().startsWith('https:'),
+  });
+}
+
+/** The console's part of the port, with its sessions. */
+export function withSessions(site: Console, sessions: ConsoleSessions, logger: Logger): Console {
+  async function answer(request: Parameters<Console['answer']>[0]): Promise<Reply> {
+    try {
+      return await sessions.answer(request);
+    } catch (error) {
+      if (!(error instanceof DomainError)) throw error;
+      const requestId = String(request.headers['x-request-id']);
+      const call = { signal: new AbortController().signal, requestId };
+      return toErrorReply(toConnectError(error, logger, { route: SESSION_PATH, call }));
+    }
+  }
+  return {
+    handles: site.handles,
+    answer: (request, path) =>
+      path === SESSION_PATH ? answer(request) : site.answer(request, path),
+  };
+}
