@@ -44,7 +44,7 @@ export function activityHandlers(deps: {
     async *actOnMatches(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
       const asked = toMatchRequest(request);
-      let last = { matched: 0, done: 0, refused: 0 };
+      let last: Readonly<Record<string, number>> | undefined;
       try {
         for await (const progress of deps.actOnMatches(owner, request.name, asked, call.signal)) {
           const { cursor, ...counts } = progress;
@@ -52,7 +52,7 @@ export function activityHandlers(deps: {
           yield { ...counts, nextPageToken: toPageToken(cursor) };
         }
       } finally {
-        if (!asked.isEstimate)
+        if (!asked.isEstimate && last !== undefined)
           noteChange(deps.auditTrail, ActivityService.method.actOnMatches, request, call, last);
       }
     },

@@ -117,7 +117,11 @@ test('failed results are pushed again, and deleted, by their reason', async () =
     crawler.push(`${site.url}/page/1`),
   ]);
   await Promise.all(rids.map((rid) => crawler.stored(rid)));
-  const page = await browser.open('/crawlers/failed/results?site=500', NORMAL);
+  const page = await browser.open('/crawlers/failed/failures', NORMAL);
+  await page.locator('summary').first().click();
+  await page.getByRole('link', { name: 'Show all of this reason' }).click();
+  await page.getByText(`${site.url}/status/500?3`, { exact: true }).waitFor();
+  expect(new URL(page.url()).search).toContain('site=500');
   await page.getByRole('button', { name: 'Push again all…' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('button', { name: 'Push again 3', exact: true }).click();
