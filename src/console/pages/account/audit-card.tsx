@@ -5,7 +5,6 @@ import {
   type AuditRecord,
   AuditRecordSchema,
 } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
-import { csvLine } from '../../../client/csv-line.ts';
 import { accountClients } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
 import { Moment } from '../../format/moment.tsx';
@@ -16,6 +15,7 @@ import type { Column } from '../../ui/data-table.tsx';
 import { download } from '../../ui/download.ts';
 import { Empty, FaultNotice } from '../../ui/notice.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
+import { toCsv, toNdjson } from '../../ui/row-file.ts';
 import { Segments } from '../../ui/segments.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 
@@ -95,7 +95,8 @@ export function AuditCard() {
       all.push(...records);
       token = nextPageToken;
     } while (token !== '');
-    download(`audit.${format}`, format === 'csv' ? toCsv(all) : toNdjson(all));
+    const rows = all.map(plain);
+    download(`audit.${format}`, format === 'csv' ? toCsv(rows, FIELDS) : toNdjson(rows));
   });
   return (
     <Card
@@ -141,26 +142,9 @@ export function AuditCard() {
 
 const FIELDS = ['at', 'by', 'method', 'crawler', 'remote', 'request_id', 'changes'] as const;
 
-function toNdjson(records: readonly AuditRecord[]): string {
-  return records.map((each) => `${JSON.stringify(plain(each))}\n`).join('');
-}
-
-function toCsv(records: readonly AuditRecord[]): string {
-  const rows = records.map((each) => {
-    const fields = plain(each);
-    return csvLine(FIELDS.map((field) => asText(fields[field])));
-  });
-  return [csvLine(FIELDS), ...rows].join('');
-}
-
 function plain(record: AuditRecord): Record<string, string> {
   const json = toJson(AuditRecordSchema, record, { useProtoFieldName: true });
   const by = Object.entries(ACTORS).find(([, value]) => value === record.by)?.[0] ?? '';
   const at = record.at === undefined ? '' : timestampDate(record.at).toISOString();
   return { ...(json as Record<string, string>), by, at };
-}
-
-/** A leading apostrophe keeps spreadsheets from taking a value as a formula. */
-function asText(value = ''): string {
-  return /^[=+@\t\r-]/.test(value) ? `'${value}` : value;
 }
