@@ -26,6 +26,7 @@ const onEither = {
     'set-clock',
     'statistics',
     'storage-calls',
+    'timeline',
   ],
   atFullLength: [
     'abuse/tenant-quotas',

@@ -54,6 +54,7 @@ import { createOverviews, type ReadAttention } from './reads/overviews.ts';
 import { createResultStreams, type ResultStreams } from './reads/result-streams.ts';
 import { createStatistics, type Statistics } from './reads/statistics.ts';
 import { createStorage, type Storage } from './reads/storage.ts';
+import { createTimelines, type Timelines } from './reads/timelines.ts';
 import { defineTasks, repeatTasks, resumeCrawlers, type TaskTiming } from './tasks.ts';
 import { createOverviewPoll } from './watches/overview-poll.ts';
 import { createWatches, type Watches } from './watches/watches.ts';
@@ -140,6 +141,7 @@ export interface Service {
   readonly markdownPages: MarkdownPages;
   readonly resultStreams: ResultStreams;
   readonly statistics: Statistics;
+  readonly timelines: Timelines;
   readonly listings: Listings;
   readonly listCrawlers: ListCrawlers;
   readonly listFailures: ListFailures;
@@ -286,6 +288,7 @@ export function createService(deps: ServiceDeps): Service {
     markdownPages: createMarkdownPages(deps.threads),
     resultStreams: createResultStreams({ store, access, clock }),
     statistics: createStatistics({ store, clock }),
+    timelines: createTimelines({ store, clock }),
     listings: createListings({ store, access, clock, waits: hostReads.waits }),
     listCrawlers: createCrawlerList({ overviews }),
     listFailures: createFailureGroups({ listings: store.listings, access }),

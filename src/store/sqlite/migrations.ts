@@ -312,6 +312,14 @@ export const migrations: readonly string[] = [
   `,
   // Seals the sessions of the console.
   'CREATE TABLE secret (secret TEXT NOT NULL);',
+  // The numbers of a day as they were at some moments.
+  `
+  CREATE TABLE samples (
+    crawler_id TEXT NOT NULL, at INTEGER NOT NULL, day TEXT NOT NULL, counts TEXT NOT NULL,
+    queued INTEGER NOT NULL, PRIMARY KEY (crawler_id, at)
+  ) WITHOUT ROWID;
+  CREATE INDEX samples_by_time ON samples (at);
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */
