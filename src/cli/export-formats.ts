@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { CrawledPage } from '../client/client.ts';
-import { plainText } from '../client/message-json.ts';
+import { csvText } from './csv.ts';
 import { manifest } from './manifest.ts';
 import { bodyJson, resultFacts } from './page-file.ts';
 
@@ -60,11 +60,7 @@ export const EXPORT_FORMATS: Readonly<Record<ExportFormat, Writer>> = {
 };
 
 function csvLine(values: readonly unknown[]): Uint8Array {
-  const cells = values.map((value) => {
-    const text = plainText(value);
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  });
-  return Buffer.from(`${cells.join(',')}\r\n`);
+  return Buffer.from(`${csvText(values)}\r\n`);
 }
 
 /** Headers that were true of the bytes on the wire, and are not of the page as it is stored. */
