@@ -12,6 +12,7 @@ const hasMongodb = (process.env.MONGODB_TEST_URI ?? '') !== '' || mongodProgram(
 /** What a client sees, the same on either database; at full length all of it runs on both. */
 const onEither = {
   always: [
+    'act-on-matches',
     'async-crawls',
     'attention',
     'audit',
@@ -21,7 +22,10 @@ const onEither = {
     'deliveries-together',
     'delivery-retries',
     'hosts',
+    'job-life',
     'kept-codings',
+    'ladder',
+    'proxy-budget',
     'push-controls',
     'set-clock',
     'statistics',

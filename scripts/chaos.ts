@@ -5,7 +5,7 @@ import { MongoClient } from 'mongodb';
 import { describeMachine } from '../bench/machine.ts';
 import { writeMarkedSection } from '../bench/marked-section.ts';
 import { createRid } from '../src/domain/rid.ts';
-import { DISTURBANCES, type Disturbance } from '../test/support/chaos/fleet.ts';
+import { DISTURBANCES, type Disturbance, USUAL_DISTURBANCES } from '../test/support/chaos/fleet.ts';
 import { type ChaosReport, runChaos } from '../test/support/chaos/run-chaos.ts';
 import { IDLE_CAUSES } from '../test/support/chaos/slot-usage.ts';
 import { mongodProgram, startMongod } from '../test/support/mongod.ts';
@@ -20,12 +20,14 @@ at once than its limit. Exits with 1 when something is wrong.
   --seed       the same seed gives the same disturbances; by default a new one, which is printed
   --processes  processes that share the work (4; on the embedded database it is always 1)
   --store      mongodb (if MONGODB_URI, MONGOD or a mongod on PATH is there) or embedded; a database that MONGODB_URI names is not killed
-  --only       what is done to them, of kill, drain, stop and database (all)
+  --only       what is done to them, of kill, drain, stop, database (these by default), clock (each process has one that is wrong) and network (the way to MongoDB delays, stalls and resets)
   --busy       threads that keep the machine's processors busy besides (0)
   --slots      fails when the widest crawler uses less of the slots that it has URLs for than that many percent while the fleet is whole
   --write      puts the result into docs/benchmarks.md
   --keep       copies the data to that folder when something is wrong
 `;
+
+const BY_DEFAULT = USUAL_DISTURBANCES.join();
 
 const { values } = parseArgs({
   options: {
@@ -34,7 +36,7 @@ const { values } = parseArgs({
     processes: { type: 'string', default: '4' },
     store: { type: 'string' },
     slots: { type: 'string' },
-    only: { type: 'string', default: DISTURBANCES.join() },
+    only: { type: 'string', default: BY_DEFAULT },
     busy: { type: 'string', default: '0' },
     write: { type: 'boolean', default: false },
     keep: { type: 'string' },
@@ -109,7 +111,7 @@ async function openStore(store: string) {
 
 /** The report as Markdown. */
 function describe(title: string, report: ChaosReport): string {
-  const { kill, drain, stop, database } = report.disturbances;
+  const { kill, drain, stop, database, clock, network } = report.disturbances;
   const rows = report.rows.map(
     ({ crawler, most, usage, acknowledged, again, pushedAgain, fromStorage, longestWait }) =>
       [
@@ -130,7 +132,7 @@ function describe(title: string, report: ChaosReport): string {
         .trim(),
   );
   return [
-    `${title}: ${kill} killed (-9), ${drain} drained (SIGTERM), ${stop} stopped and continued, database killed ${database} times.`,
+    `${title}: ${kill} killed (-9), ${drain} drained (SIGTERM), ${stop} stopped and continued, database killed ${database} times, clocks set ${clock} times, network disturbed ${network} times.`,
     [
       '| crawler | limit | most at once | slots used | of all slots | URLs | crawled again | failed, pushed again | from storage | longest wait |',
       '|---|---|---|---|---|---|---|---|---|---|',
@@ -188,7 +190,7 @@ async function main(): Promise<void> {
   const busy = number('busy', 64, 0);
   const title = [
     `${kind}, ${processes} ${processes === 1 ? 'process' : 'processes'}, ${seconds} s, --seed ${seed}`,
-    ...(only.length < DISTURBANCES.length ? [`--only ${only.join()}`] : []),
+    ...(values.only === BY_DEFAULT ? [] : [`--only ${only.join()}`]),
     ...(busy > 0 ? [`--busy ${busy}`] : []),
   ].join(' ');
   console.log(title);

@@ -4,12 +4,14 @@ import { defined } from '../domain/defined.ts';
 import { invalidField } from '../domain/errors.ts';
 import type { AuditTrail } from '../service/accounts/audit-trail.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { ActOnMatches } from '../service/batches/act-on-matches.ts';
 import type { AccountActivities } from '../service/reads/account-activity.ts';
 import type { ListFailures } from '../service/reads/failures.ts';
 import type { Listings } from '../service/reads/listings.ts';
 import { toAuditFilter, toAuditMessage } from './audit-messages.ts';
 import { authenticateCall } from './authenticate-call.ts';
 import { toDeliveryMessage, toDeliveryState } from './delivery-messages.ts';
+import { toLifeMessage } from './life-messages.ts';
 import {
   toAccountActivityMessage,
   toCrawlOutcome,
@@ -19,8 +21,10 @@ import {
   toJobState,
   toResultMessage,
 } from './listing-messages.ts';
+import { toMatchFilter, toMatchRequest } from './match-messages.ts';
 import { type Method, toMethods } from './method.ts';
 import { toListingPart, toPageToken } from './page-token.ts';
+import { noteChange } from './record-changes.ts';
 
 /** The methods of the activity service. */
 export function activityHandlers(deps: {
@@ -28,11 +32,28 @@ export function activityHandlers(deps: {
   readonly listings: Listings;
   readonly listFailures: ListFailures;
   readonly activities: AccountActivities;
-  readonly auditTrail: Pick<AuditTrail, 'list'>;
+  readonly actOnMatches: ActOnMatches;
+  readonly auditTrail: Pick<AuditTrail, 'list' | 'note'>;
   readonly clock: WallClock;
 }): Method[] {
   const { authenticator, listings, activities } = deps;
   return toMethods(ActivityService, {
+    async *actOnMatches(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const asked = toMatchRequest(request);
+      let last = { matched: 0, done: 0, refused: 0 };
+      try {
+        for await (const progress of deps.actOnMatches(owner, request.name, asked, call.signal)) {
+          const { cursor, ...counts } = progress;
+          last = counts;
+          yield { ...counts, nextPageToken: toPageToken(cursor) };
+        }
+      } finally {
+        if (!asked.isEstimate)
+          noteChange(deps.auditTrail, ActivityService.method.actOnMatches, request, call, last);
+      }
+    },
+
     async listJobs(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
       const state = toJobState(request.state);
@@ -44,6 +65,7 @@ export function activityHandlers(deps: {
         request.name,
         state,
         toListingPart(request),
+        toMatchFilter(request.filter),
       );
       return { jobs: rows.map(toJobMessage), nextPageToken: toPageToken(cursor) };
     },
@@ -55,6 +77,7 @@ export function activityHandlers(deps: {
         request.name,
         toCrawlOutcome(request.outcome),
         toListingPart(request),
+        toMatchFilter(request.filter),
       );
       return { results: rows.map(toResultMessage), nextPageToken: toPageToken(cursor) };
     },
@@ -67,6 +90,7 @@ export function activityHandlers(deps: {
         defined({
           state: toDeliveryState(request.state),
           outcome: toCrawlOutcome(request.outcome),
+          matches: toMatchFilter(request.filter),
         }),
         toListingPart(request),
       );
@@ -85,10 +109,12 @@ export function activityHandlers(deps: {
 
     async findRid(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
-      const { crawler, job, result, delivery } = await listings.find(owner, request.rid);
+      const found = await listings.find(owner, request.rid);
+      const { crawler, job, result, delivery } = found;
       return {
         rid: request.rid,
         crawler: crawler?.name ?? '',
+        ...toLifeMessage(found.life),
         ...defined({
           job: job && toJobMessage(job),
           result: result && toResultMessage(result),

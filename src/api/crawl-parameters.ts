@@ -1,4 +1,4 @@
-import type { MessageShape } from '@bufbuild/protobuf';
+import type { MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 import { getOption } from '@bufbuild/protobuf';
 import {
   type CrawlParameters,
@@ -14,6 +14,20 @@ const fields = CrawlParametersSchema.fields.map((field) => ({
       ? new Map(field.enum.values.map((value) => [value.number, getOption(value, rest_name)]))
       : undefined,
 }));
+
+/** Converts crawl parameters from the names and words of REST. */
+export function toParametersMessage(
+  parameters: Readonly<Record<string, unknown>>,
+): MessageInitShape<typeof CrawlParametersSchema> {
+  const message: Record<string, unknown> = {};
+  for (const { localName, name, words } of fields) {
+    const value = parameters[name];
+    if (value === undefined) continue;
+    message[localName] =
+      words === undefined ? value : [...words].find(([, word]) => word === value)?.[0];
+  }
+  return message;
+}
 
 /** Converts crawl parameters to the names and words of REST; absent ones are left out. */
 export function toParameters(message: CrawlParameters | undefined): Record<string, unknown> {

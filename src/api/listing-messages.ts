@@ -63,7 +63,7 @@ export function toFailureKind(value: FailureKind): DomainFailureKind {
 
 /** A queued job on the wire. */
 export function toJobMessage(job: WaitingJob): MessageInitShape<typeof QueuedJobSchema> {
-  const { rid, url, method, state, retry, lastFailure, metadata, batch, againOf } = job;
+  const { rid, url, method, state, retry, lastFailure, climbed, metadata, batch, againOf } = job;
   return {
     rid,
     url,
@@ -77,6 +77,7 @@ export function toJobMessage(job: WaitingJob): MessageInitShape<typeof QueuedJob
       firstTriedAt: optionalTimestamp(job.firstTriedAt),
       queueDeadline: optionalTimestamp(job.queueDeadline),
       lastFailure,
+      climbed,
       metadata,
       batch,
       againOf,
@@ -91,7 +92,7 @@ export function toResultMessage(
   result: ResultSummary,
 ): MessageInitShape<typeof ResultSummarySchema> {
   const { rid, url, pushedUrl, cbStatus, originalStatus, contentType } = result;
-  const { failure, screenshotUrl, metadata, batch, againOf } = result.details;
+  const { failure, screenshotUrl, metadata, batch, againOf, rung, climbed } = result.details;
   return {
     rid,
     url,
@@ -102,7 +103,7 @@ export function toResultMessage(
     sizeBytes: BigInt(result.size),
     storedAt: timestampFromDate(result.storedAt),
     expiresAt: timestampFromDate(result.expiresAt),
-    ...defined({ failure, screenshotUrl, metadata, batch, againOf }),
+    ...defined({ failure, screenshotUrl, metadata, batch, againOf, rung, climbed }),
   };
 }
 

@@ -110,6 +110,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       listings: service.listings,
       listFailures: service.listFailures,
       activities: service.activities,
+      actOnMatches: service.actOnMatches,
       auditTrail: service.auditTrail,
       clock,
     }),

@@ -1,4 +1,4 @@
-import { type DescMessage, type Message, toJson } from '@bufbuild/protobuf';
+import { type DescMessage, type DescMethod, type Message, toJson } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { BatchService } from '../../gen/queuedcrawler/v1/batch_service_pb.ts';
@@ -33,22 +33,33 @@ export function withRecords(methods: readonly Method[], trail: Pick<AuditTrail, 
         const reply = await method.handle(request, call);
         // A creation that found the same crawler.
         if ('created' in reply && reply.created === false) return reply;
-        const change = changeOf(desc.name, request, desc.input, call);
-        if (change !== undefined) trail.note(change);
+        noteChange(trail, desc, request, call);
         return reply;
       },
     };
   });
 }
 
+/** Notes a call that changed something. `outcome` is noted as fields of the call are. */
+export function noteChange(
+  trail: Pick<AuditTrail, 'note'>,
+  { name, input }: DescMethod,
+  request: Message,
+  call: Call,
+  outcome: Readonly<Record<string, number>> = {},
+): void {
+  const change = changeOf(name, request, changesText(request, input, outcome), call);
+  if (change !== undefined) trail.note(change);
+}
+
 function changeOf(
   method: string,
   request: Message & { readonly name?: unknown },
-  desc: DescMessage,
+  changes: string,
   { caller, isOperator, remote, requestId = '', countsAs }: Call,
 ): Change | undefined {
   const name = typeof request.name === 'string' ? request.name : '';
-  const made = { method, remote, requestId, changes: changesText(request, desc) };
+  const made = { method, remote, requestId, changes };
   if (isOperator === true) return { ...made, by: 'operator', account: { name }, crawler: '' };
   if (caller === undefined) return undefined;
   const { account, tokenType } = caller.owner;
@@ -56,9 +67,13 @@ function changeOf(
   return { ...made, by: countsAs ?? tokenType, account: { accountId }, crawler: name };
 }
 
-function changesText(request: Message, desc: DescMessage): string {
+function changesText(
+  request: Message,
+  desc: DescMessage,
+  outcome: Readonly<Record<string, number>>,
+): string {
   const all = toJson(desc, request, { useProtoFieldName: true }) as Record<string, unknown>;
-  const fields = Object.entries(all).filter(([name]) => !LEFT_OUT.has(name));
+  const fields = Object.entries({ ...all, ...outcome }).filter(([name]) => !LEFT_OUT.has(name));
   const text = JSON.stringify(Object.fromEntries(fields), (_name, value: unknown) =>
     typeof value === 'string' ? withoutSecrets(value) : value,
   );

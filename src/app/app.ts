@@ -114,6 +114,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     dispatcher: service.dispatcher.activity,
     hosts: service.dispatcher.troubledHosts,
     threads: engines.threads.activity,
+    ladders: service.rungNumbers,
     proxies: config.proxies.length === 0 ? undefined : waysOut,
     pools: measuredPools(pools),
   });

@@ -71,5 +71,5 @@ export function tellFailure(error: unknown, url: string): ToldFailure {
 function isUnreachable(error: Error): boolean {
   const cause = error.cause;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-  return /^(E[A-Z]+|ERR_HTTP2_|ERR_SSL|ERR_TLS|DEPTH_|UNABLE_|SELF_)/.test(code);
+  return /^(E[A-Z]+|ERR_HTTP2_|ERR_SSL|ERR_TLS|CERT_|DEPTH_|UNABLE_|SELF_)/.test(code);
 }

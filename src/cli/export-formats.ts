@@ -1,7 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { CrawledPage } from '../client/client.ts';
-import { csvText } from './csv.ts';
+import { csvLine } from '../client/csv-line.ts';
+import { plainText } from '../client/message-json.ts';
 import { manifest } from './manifest.ts';
 import { bodyJson, resultFacts } from './page-file.ts';
 
@@ -41,10 +42,10 @@ export const EXPORT_FORMATS: Readonly<Record<ExportFormat, Writer>> = {
       Buffer.from(`${JSON.stringify({ ...resultFacts(page), ...bodyJson(page.body) })}\n`),
   },
   csv: {
-    begin: async () => csvLine(COLUMNS),
+    begin: async () => Buffer.from(csvLine(COLUMNS)),
     async write(page) {
       const facts = resultFacts(page);
-      return csvLine(COLUMNS.map((name) => facts[name]));
+      return Buffer.from(csvLine(COLUMNS.map((name) => plainText(facts[name]))));
     },
   },
   warc: {
@@ -58,10 +59,6 @@ export const EXPORT_FORMATS: Readonly<Record<ExportFormat, Writer>> = {
     write: warcRecord,
   },
 };
-
-function csvLine(values: readonly unknown[]): Uint8Array {
-  return Buffer.from(`${csvText(values)}\r\n`);
-}
 
 /** Headers that were true of the bytes on the wire, and are not of the page as it is stored. */
 const OF_THE_WIRE = new Set([

@@ -1,6 +1,6 @@
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { csvLine } from '../client/csv-line.ts';
 import { plainText, toPlain } from '../client/message-json.ts';
-import { csvText } from './csv.ts';
 import { type Output, printable } from './output.ts';
 
 /** No listing of the service refuses a page of this length. */
@@ -34,14 +34,15 @@ export async function printPages<Desc extends DescMessage>(
 ): Promise<void> {
   let left = limit;
   let pageToken = '';
-  if (csv !== undefined) await output.line(csvText(csv));
+  const asCsv = (cells: readonly string[]) => output.line(csvLine(cells).slice(0, -2));
+  if (csv !== undefined) await asCsv(csv);
   do {
     const page = await read(Math.min(left, MAX_PAGE), pageToken);
     const plain = page.items.slice(0, left).map((item) => toPlain(desc, item));
     left -= plain.length;
     pageToken = page.nextPageToken;
     if (csv !== undefined) {
-      for (const each of plain) await output.line(csvText(csv.map((name) => each[name])));
+      for (const each of plain) await asCsv(csv.map((name) => plainText(each[name])));
     } else if (output.isJson) for (const each of plain) await output.json(each);
     else {
       const rows = plain.map((each) => row(each).map((value) => printable(plainText(value))));

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { CommandContext, CommandFactory } from './command-context.ts';
 import { createAccountCommand } from './commands/account.ts';
+import { createActCommand } from './commands/act.ts';
 import { createAuditCommand } from './commands/audit.ts';
 import { createBackupCommand } from './commands/backup.ts';
 import { createBatchesCommand } from './commands/batches.ts';
@@ -37,6 +38,7 @@ const commands: readonly CommandFactory[] = [
   createExportCommand,
   createFindCommand,
   createJobsCommand,
+  createActCommand,
   createBatchesCommand,
   createHostsCommand,
   createDeliveriesCommand,

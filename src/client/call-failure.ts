@@ -22,6 +22,11 @@ export interface CallFailure {
 /** Reads what a call has thrown. */
 export function describeFailure(error: unknown): CallFailure {
   const wire = ConnectError.from(error);
+  if (isCertificateError(wire.cause)) {
+    const why = wire.rawMessage;
+    const message = `The certificate of the service is not accepted (${why}). \`ca\` names its authority.`;
+    return { code: wordOf(Code.Unavailable), message };
+  }
   const reason = wire.findDetails(ErrorInfoSchema)[0]?.reason;
   const field = wire.findDetails(BadRequestSchema)[0]?.fieldViolations[0]?.field;
   const delay = wire.findDetails(RetryInfoSchema)[0]?.retryDelay;
@@ -34,6 +39,12 @@ export function describeFailure(error: unknown): CallFailure {
       ? {}
       : { retryAfterMs: Number(delay.seconds) * 1_000 + Math.ceil(delay.nanos / 1_000_000) }),
   };
+}
+
+/** Whether Node or OpenSSL refused the certificate of the other side, by the codes of their errors. */
+function isCertificateError(cause: unknown): boolean {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  return /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/.test(code);
 }
 
 function wordOf(code: Code): string {

@@ -114,6 +114,8 @@ const MAX_AHEAD_MS = 250;
 const SMOOTHING = 1 / 4;
 /** Most deliveries of a crawler that wait in memory. */
 const MAX_AHEAD = 1_024;
+/** Posts of several results at once; each has some megabytes in memory while it is made and sent. */
+const MAX_POSTS_TOGETHER = 16;
 /** One claim of more would keep the database from others. */
 const MAX_CLAIM = 64;
 
@@ -167,9 +169,9 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     deps.onChange();
   }
 
-  function mostPosts({ deliveryConcurrency }: Crawler): number {
+  function mostPosts({ deliveryConcurrency, deliverBatch }: Crawler): number {
     if (isHelper && deliveryConcurrency > 0) return 0;
-    return deliveryConcurrency || MAX_POSTS_PER_ENDPOINT;
+    return deliveryConcurrency || (deliverBatch ? MAX_POSTS_TOGETHER : MAX_POSTS_PER_ENDPOINT);
   }
 
   /**
@@ -251,7 +253,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       try {
         const end = await deps.postDeliveries(crawler, deliveries, signal);
         answer = end.answer;
-        if (end.posts > 1) mostTogether = Math.max(1, Math.floor(group.length / 2));
+        if (end.isTooLong) mostTogether = Math.max(1, Math.floor(group.length / 2));
         settled.push(...end.outcomes);
       } catch (error) {
         if (!signal.aborted) logger.error({ err: error, rid }, 'delivery failed unexpectedly');

@@ -51,8 +51,8 @@ export interface DispatcherDeps {
   readonly shared: SharedByCrawlers;
   /**
    * Makes one attempt of deliveries that share a POST; one, unless the crawler delivers several
-   * together. `answer` decides how soon the next may start; more than one of `posts` shows that the
-   * endpoint takes fewer results at once. Rejects only if aborted.
+   * together. `answer` decides how soon the next may start; `isTooLong` asks for fewer results a POST.
+   * Rejects only if aborted.
    */
   readonly postDeliveries: (
     crawler: Crawler,
@@ -61,7 +61,7 @@ export interface DispatcherDeps {
   ) => Promise<{
     readonly outcomes: readonly DeliveryOutcome[];
     readonly answer: EndpointAnswer;
-    readonly posts: number;
+    readonly isTooLong: boolean;
   }>;
   /** How long an endpoint has to acknowledge a delivery. */
   readonly ackTimeoutMs: number;

@@ -14,7 +14,7 @@ export interface HostChoice {
   takes(job: DueJob, nowMs: number): boolean;
   /** Jobs here of closed hosts. */
   closedJobs(nowMs: number): number;
-  /** When the first closed host may be asked again; undefined when none waits for a time. */
+  /** When the first closed host of which no job is here may be asked again; undefined for none. */
   opensAt(nowMs: number): number | undefined;
 }
 
@@ -98,7 +98,8 @@ export function createHostChoice(deps: {
     opensAt(nowMs) {
       let opensAt = resting.opensAt(nowMs) ?? Number.POSITIVE_INFINITY;
       for (const lane of lanes.values()) {
-        const at = lane.pace.isPaused ? nowMs : startAt(lane);
+        if (lane.pace.isPaused || lane.ahead.size > 0) continue;
+        const at = startAt(lane);
         if (at > nowMs && at < opensAt) opensAt = at;
       }
       return Number.isFinite(opensAt) ? opensAt : undefined;

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { HeldUp } from '../domain/attention.ts';
 import type { Clock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
@@ -33,6 +34,12 @@ export interface HostMemoryDeps {
   readonly isShared: (crawlerId: string) => boolean;
 }
 
+/** The longest host of a queue, and when that was counted. */
+interface Counted {
+  readonly queued: QueuedHost | undefined;
+  readonly countedMs: number;
+}
+
 /** Crawlers without a run whose hosts are remembered. */
 const MAX_CRAWLERS = 100;
 /** Delay between a crawl and the next report, which is one write for all crawlers. */
@@ -53,8 +60,9 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
     onEvict: (lanes) => lanes.close(),
   });
   /** The longest hosts of queues that were counted. */
-  const longest = createLruMap<string, QueuedHost>({ maxEntries: MAX_COUNTED });
+  const longest = createLruMap<string, Counted>({ maxEntries: MAX_COUNTED });
   let nextCountMs = 0;
+  let isClosed = false;
   let timer: NodeJS.Timeout | undefined;
   let saving: Promise<void> | undefined;
 
@@ -70,41 +78,58 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
     }
   }
 
-  /** The host that is put aside and has the most jobs in the queue. */
-  async function heldUpBy(
-    crawlerId: string,
-    states: readonly HostState[],
-  ): Promise<HeldUp | undefined> {
-    const away = states.filter(({ health }) => health?.kind === 'away');
-    if (away.length === 0) return undefined;
-    const startedMs = performance.now();
-    if (startedMs >= nextCountMs) {
-      const [first] = (await hosts.longest(crawlerId, 1)).hosts;
-      if (first !== undefined) longest.set(crawlerId, first);
-      const endedMs = performance.now();
-      nextCountMs = endedMs + (endedMs - startedMs) * COUNT_PAUSE_FACTOR;
-    }
-    const { host, queued } = longest.get(crawlerId) ?? {};
-    const health = away.find((each) => each.host === host)?.health;
-    if (host === undefined || queued === undefined || health === undefined) return undefined;
+  /** The host that is put aside and has the most jobs in the queue, as of the last count. */
+  function heldUpBy(crawlerId: string, states: readonly HostState[]): HeldUp | undefined {
+    const { host, queued } = longest.get(crawlerId)?.queued ?? {};
+    const health = states.find((each) => each.host === host)?.health;
+    if (host === undefined || queued === undefined || health?.kind !== 'away') return undefined;
     const { reason, untilMs, awaySinceMs: sinceMs = untilMs } = health;
     return { host, reason, sinceMs, untilMs, queued };
   }
 
-  async function report(crawlerId: string): Promise<HostReport[]> {
+  /** The crawler with hosts put aside whose last count is the oldest. */
+  function countedLongestAgo(): string | undefined {
+    let found: { crawlerId: string; countedMs: number } | undefined;
+    for (const [crawlerId, lanes] of memory.entries()) {
+      if (lanes.troubled().away === 0) continue;
+      const countedMs = longest.get(crawlerId)?.countedMs ?? Number.NEGATIVE_INFINITY;
+      if (found === undefined || countedMs < found.countedMs) found = { crawlerId, countedMs };
+    }
+    return found?.crawlerId;
+  }
+
+  /** Counts the jobs of one crawler by host. What it finds is in the next report. */
+  async function countOne(): Promise<void> {
+    const countedMs = performance.now();
+    const crawlerId = countedMs < nextCountMs ? undefined : countedLongestAgo();
+    if (crawlerId === undefined) return;
+    nextCountMs = Number.POSITIVE_INFINITY;
+    try {
+      const [queued] = (await hosts.longest(crawlerId, 1)).hosts;
+      const isNew = !isDeepStrictEqual(longest.get(crawlerId)?.queued, queued);
+      longest.set(crawlerId, { queued, countedMs });
+      if (isNew) changed.add(crawlerId);
+      if (isNew && !isClosed) saveSoon();
+    } catch (error) {
+      logger.debug({ err: error, crawler: crawlerId }, 'the jobs of a crawler were not counted');
+    }
+    const endedMs = performance.now();
+    nextCountMs = endedMs + (endedMs - countedMs) * COUNT_PAUSE_FACTOR;
+  }
+
+  function report(crawlerId: string): HostReport[] {
     const states = memory.get(crawlerId)?.states(nowMs());
     if (states === undefined) return [];
-    const heldUp = await heldUpBy(crawlerId, states);
-    return [{ crawlerId, processId, hosts: states, ...defined({ heldUp }) }];
+    return [
+      { crawlerId, processId, hosts: states, ...defined({ heldUp: heldUpBy(crawlerId, states) }) },
+    ];
   }
 
   async function save(): Promise<void> {
     const crawlerIds = [...changed];
     changed.clear();
     try {
-      const reports: HostReport[] = [];
-      // One at a time, so that few queues are counted.
-      for (const crawlerId of crawlerIds) reports.push(...(await report(crawlerId)));
+      const reports = crawlerIds.flatMap(report);
       if (reports.length > 0) await hosts.save(reports, clock.now());
     } catch (error) {
       for (const crawlerId of crawlerIds) changed.add(crawlerId);
@@ -115,6 +140,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
       const lanes = memory.get(crawlerId);
       if (lanes !== undefined) await learn(crawlerId, lanes);
     }
+    if (!isClosed) void countOne();
   }
 
   function saveSoon(): void {
@@ -150,6 +176,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
       return count;
     },
     async close() {
+      isClosed = true;
       clearTimeout(timer);
       await saving;
       clearTimeout(timer);

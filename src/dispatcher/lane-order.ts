@@ -134,6 +134,8 @@ export function createLaneOrder(): LaneOrder {
       let best = first?.lane;
       let leastMs = first?.place.key ?? Number.POSITIVE_INFINITY;
       for (const lane of busy) {
+        const atLeast = lane.usedMs + lane.running.size * lane.meanMs;
+        if (atLeast >= leastMs) continue;
         const held = heldMs(lane, nowMs);
         if (held >= leastMs) continue;
         best = lane;

@@ -162,7 +162,7 @@ export function createReadAhead(deps: {
 
   /** All hosts were seen. If all that is due is of closed hosts, the next look waits for one of them. */
   function endRound(at: number): void {
-    const waits = isFruitless && leftClosed;
+    const waits = isFruitless && (leftClosed || (hasLeftOut && !hasMore));
     isFruitless = true;
     if (!waits) return;
     expects = false;

@@ -49,7 +49,7 @@ export const attentionReasons = {
   crawls_fail:
     'Look at Failures for the reason of each URL. Delete or purge URLs that cannot succeed, or change their parameters and push them again.',
   host_away:
-    'Check whether the host still exists and answers this service. Its URLs are tried again by themselves; purge the host to drop them.',
+    'Check whether the host still exists and answers this service. With proxy_unavailable its proxies fail; with proxy_budget_used max_proxy_megabytes_a_day is used up. Its URLs are tried again by themselves; purge the host to drop them.',
   queue_full:
     'Pushes are refused until there is room: raise the concurrency, unpause the crawler, or purge what is no longer needed.',
 } as const;

@@ -21,10 +21,12 @@ const MESSAGE_HEADERS = [
   'Content-Encoding',
   'webhook-again-of',
   'webhook-batch',
+  'webhook-climbed',
   'webhook-crawled-at',
   'webhook-event',
   'webhook-id',
   'webhook-results',
+  'webhook-rung',
   'webhook-timestamp',
   'webhook-signature',
 ] as const;
@@ -88,6 +90,11 @@ export function parseCallbackHeaders(text: string): HeaderPair[] {
     throw refuse(`names and values together may have at most ${MAX_CHARACTERS} characters`);
   }
   return pairs;
+}
+
+/** Headers as a push names them. */
+export function callbackHeadersText(headers: readonly HeaderPair[]): string {
+  return headers.map(([name, value]) => `${name}:${value}`).join('|');
 }
 
 function splitPairs(text: string): HeaderPair[] {

@@ -3,6 +3,7 @@ import { invalidField } from './errors.ts';
 import { fieldName } from './field-name.ts';
 import { checkHostRules, type HostRule, POLITENESS_BOUNDS } from './host-rules.ts';
 import { integerInRange, MAX_UNIQUE_SECONDS } from './limits.ts';
+import { checkRungs } from './rungs.ts';
 
 /** How considerate a crawler is to each host; all zero, false and without exceptions is off. */
 export interface Politeness {
@@ -98,6 +99,16 @@ const proxy: Setting<string | undefined> = {
   },
 };
 
+const escalate: Setting<string | undefined> = {
+  default: undefined,
+  check(field, value) {
+    if (value.trim() === '') return undefined;
+    return checkRungs(field, value)
+      .map(({ name }) => name)
+      .join(',');
+  },
+};
+
 const uniqueFor: Setting<number | undefined> = {
   default: undefined,
   check: (field, value) => integerInRange(field, value, 0, MAX_UNIQUE_SECONDS) || undefined,
@@ -125,6 +136,10 @@ export const crawlerSettings = {
   politeness,
   /** The pool of proxies that it crawls through; none if absent. */
   proxy,
+  /** The rungs that URLs climb where a host blocks them, see `rungs.ts`; none if absent. */
+  escalate,
+  /** Megabytes through proxies in a day (UTC), after which URLs that need one wait; 0 for no limit. */
+  maxProxyMegabytesADay: integer({ min: 0, max: 1_000_000_000, default: 0 }),
   /** Whether all hosts of a registrable domain count as one host. Applies to URLs pushed from then on. */
   groupByDomain: { default: false, check: (_field: string, value: boolean) => value },
   /** Whether pushes are unique unless they say otherwise. */

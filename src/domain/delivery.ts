@@ -11,6 +11,8 @@ export interface DeliveryAttempt {
   readonly durationMs: number;
   /** Why it failed; empty when acknowledged. */
   readonly error: string;
+  /** The beginning of what the callback URL answered, if it did not acknowledge. */
+  readonly answer?: string | undefined;
 }
 
 /** What the answer to one POST shows of how much its endpoint can take. */
@@ -72,4 +74,9 @@ export interface DeliverySummary {
   readonly nextAttemptAt: Date | undefined;
   /** Oldest first, the last 100. */
   readonly attempts: readonly DeliveryAttempt[];
+}
+
+/** Why the last attempt failed, as a word: errors are `code: text`, and the text may differ each time. */
+export function deliveryReason({ attempts }: Pick<DeliverySummary, 'attempts'>): string {
+  return (attempts.at(-1)?.error ?? '').replace(/[:,].*$/s, '');
 }

@@ -65,6 +65,13 @@ export interface QueuedJob extends Job {
   readonly attempt: number;
   /** How many claims ended because the crawl's thread, or its process, ended. */
   readonly crashes: number;
+  /**
+   * The rungs of its crawler's ladder that have blocked it in sequence, with the reasons:
+   * `direct forbidden, pool:a captcha`. The next try takes the rung after them.
+   */
+  readonly climbed?: string | undefined;
   /** When the first crawl started; the retry window counts from it. */
   readonly firstTriedAt: Date | undefined;
+  /** Its failed tries as `domain/job-try.ts` keeps them; undefined before the first. */
+  readonly tries?: string | undefined;
 }

@@ -3,7 +3,10 @@ import type { HeaderPair, Job } from './job.ts';
 import type { CrawlParameters } from './parameters.ts';
 import { DEFAULT_PRIORITY } from './priority.ts';
 
-/** What a push asked for in addition to its URL: what is kept of a failed crawl, to push it again. */
+/**
+ * What a push asked for in addition to its URL: kept to push it again. Of a crawl that ended well a
+ * request with a body, or a long one, is omitted.
+ */
 export interface KeptRequest {
   readonly method?: Job['method'] | undefined;
   readonly body?: Uint8Array | undefined;
@@ -13,6 +16,17 @@ export interface KeptRequest {
   readonly priority?: number | undefined;
   /** Minutes. */
   readonly queueTimeout?: number | undefined;
+  readonly omitted?: true | undefined;
+}
+
+/** The longest text that is kept of the request of a crawl that ended well. */
+const MAX_SHORT_CHARACTERS = 1_000;
+
+/** Like {@link keptRequestText}, of a crawl that ended well. */
+export function shortRequestText(job: Job): string | undefined {
+  const text = job.body === undefined ? keptRequestText(job) : undefined;
+  const isShort = job.body === undefined && (text?.length ?? 0) <= MAX_SHORT_CHARACTERS;
+  return isShort ? text : JSON.stringify({ omitted: true } satisfies KeptRequest);
 }
 
 /** The text of a job's request, as it is kept; undefined if its URL says it all. */

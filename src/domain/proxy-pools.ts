@@ -1,3 +1,5 @@
+import { hashText } from './hash-text.ts';
+
 /** One proxy of a pool. */
 export interface PoolProxy {
   /**
@@ -98,17 +100,13 @@ export function proxyUrl(
   country: string | undefined,
 ): string | undefined {
   if (url?.includes('%7Bcountry%7D') !== true && url?.includes('{country}') !== true) return url;
-  const wanted = country ?? countries[hashText(id) % countries.length] ?? '';
+  const wanted = country ?? countries[spreadHash(id) % countries.length] ?? '';
   return url.replaceAll(/%7Bcountry%7D|\{country\}/g, wanted.toLowerCase());
 }
 
-/** A number from 0 to 2^32 - 1 for a text (FNV-1a). */
-export function hashText(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let at = 0; at < text.length; at += 1) {
-    hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
-  }
-  return mix(hash);
+/** A number from 0 to 2^32 - 1 for a text, all of whose bits are spread. */
+export function spreadHash(text: string): number {
+  return mix(hashText(text));
 }
 
 /** Spreads the bits of a number, and those of two numbers (the last step of MurmurHash3). */

@@ -55,7 +55,13 @@ export function resultFields(
     failure: details.failure,
     metadata: details.metadata,
   };
-  const ofPush = { batch: details.batch, again_of: details.againOf, crawled_at: details.crawledAt };
+  const ofPush = {
+    batch: details.batch,
+    again_of: details.againOf,
+    crawled_at: details.crawledAt,
+    rung: details.rung,
+    climbed: details.climbed,
+  };
   const fields: Record<string, string | number | undefined> = { ...own, ...ofPush, ...more };
   for (const [name, value] of Object.entries(details.originalHeaders ?? {})) {
     const field = `original_${name}`;

@@ -1,4 +1,5 @@
 import type { BodyCoding } from './body-coding.ts';
+import type { KeptTry } from './job-try.ts';
 
 /** The statuses and address of a finished crawl. */
 export interface CrawlStatus {
@@ -20,6 +21,10 @@ export interface ResultDetails {
   readonly screenshotFailed?: string | undefined;
   /** When the page was crawled, if it came from storage; ISO 8601. */
   readonly crawledAt?: string | undefined;
+  /** The rung of the crawler's ladder that the page came by; absent without a ladder. */
+  readonly rung?: string | undefined;
+  /** See `QueuedJob.climbed`. */
+  readonly climbed?: string | undefined;
   /** See `Job.againOf`. */
   readonly againOf?: string | undefined;
   /** See `Job.batch`. */
@@ -28,6 +33,10 @@ export interface ResultDetails {
   readonly event?: 'batch.completed' | undefined;
   /** See `Job.metadata`. */
   readonly metadata?: string | undefined;
+  /** When its job was pushed; milliseconds. Like the tries not a part of what is delivered. */
+  readonly pushedAt?: number | undefined;
+  /** The latest tries of its job. */
+  readonly tries?: readonly KeptTry[] | undefined;
   /**
    * The target's response headers that the client requested, by name in lower case with underscores
    * for hyphens. Names and values are the target's: nothing about them is checked.

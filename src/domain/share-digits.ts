@@ -1,3 +1,5 @@
+import { hashText } from './hash-text.ts';
+
 /**
  * The digits by which the jobs of a crawler are divided among processes: the last one of the rid,
  * or one of the host. By the latter a process has all jobs of a host. The two kinds have no digit
@@ -21,10 +23,6 @@ export function digitsBeyond(digits: string, others: string): string[] {
 
 /** The digit of a host. */
 export function hostDigit(host: string): string {
-  // FNV-1a, whose low bits alone depend too little on the last characters.
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < host.length; index += 1) {
-    hash = Math.imul(hash ^ host.charCodeAt(index), 0x01000193);
-  }
+  const hash = hashText(host);
   return DIGITS.host.charAt(((hash >>> 16) ^ hash) & 15);
 }

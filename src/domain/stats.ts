@@ -17,6 +17,10 @@ export const dayFields = [
   'billed',
   /** Crawls tried again. */
   'retries',
+  /** Those of them that took the next rung of a ladder, because the host blocked the one before. */
+  'climbs',
+  /** Bytes of crawls through proxies. */
+  'proxyBytes',
   /** Jobs that waited longer than their `queue_timeout`. */
   'timeouts',
   'deleted',

@@ -60,6 +60,8 @@ export const FAILURES = {
   proxy_refused: { cbStatus: CB_STATUS.unreachable, transient: true },
   // No proxy of the pool may be used now.
   proxy_unavailable: { cbStatus: CB_STATUS.tryAgain, transient: true },
+  // The crawler has spent on proxies what it may in a day.
+  proxy_budget_used: { cbStatus: CB_STATUS.tryAgain, transient: true },
   connect_timeout: { cbStatus: CB_STATUS.timedOut, transient: true },
   timeout: { cbStatus: CB_STATUS.timedOut, transient: true },
   // A server that is being restarted breaks responses for a while. One that breaks them each time
@@ -111,6 +113,7 @@ export const UNTRIED: ReadonlySet<string> = new Set<FailureReason>([
   'browser_busy',
   'browser_unavailable',
   'proxy_unavailable',
+  'proxy_budget_used',
 ]);
 
 /** Most retries after a failure for this reason; infinite if only the crawler's setting counts. */

@@ -2,9 +2,10 @@ import type { TokenType } from '../domain/account.ts';
 import type { CodedBody } from '../domain/body-coding.ts';
 import type { Politeness } from '../domain/crawler-settings.ts';
 import type { CrawlRequest } from '../domain/job.ts';
+import type { CrawlStep } from '../domain/job-try.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
 import type { Room } from '../net/http-client.ts';
-import type { Traffic } from '../net/proxy-traffic.ts';
+import type { CrawlTraffic } from '../net/proxy-traffic.ts';
 import type { BodyRead, ReceivedBody } from './http/read-body.ts';
 
 /** Reads a body, which keeps a processor busy, while other crawls continue. */
@@ -15,6 +16,14 @@ export interface CookieSession {
   read(): Promise<readonly SessionCookie[]>;
   /** Keeps what a crawl changed, for crawls that read later. */
   change(changes: CookieChanges): void;
+}
+
+/** What a crawler may spend on proxies in a day. */
+export interface ProxyBudget {
+  /** When a proxy may be used again, in milliseconds of the service time; undefined for now. */
+  opensAt(): Promise<number | undefined>;
+  /** Bytes have passed. */
+  spent(bytes: number): void;
 }
 
 /** One crawl. */
@@ -28,6 +37,8 @@ export interface CrawlTask {
   readonly politeness: Politeness | undefined;
   /** Setting `proxy` of the crawler: the pool of crawls that name none. */
   readonly pool?: string | undefined;
+  /** Crawled in the browser though the token is the Normal one. */
+  readonly inBrowser?: boolean | undefined;
   /** URL of the proxy that the crawl goes through, with credentials; default none. */
   readonly proxy?: string | undefined;
   /** Default: the cookies of the crawl are its own. */
@@ -39,7 +50,9 @@ export interface CrawlTask {
   /** Called when a request was sent to the target, as far as the engine sees it. */
   readonly onSent?: () => void;
   /** Called with the bytes through the proxy, when the crawl has ended. */
-  readonly onTraffic?: (traffic: Traffic) => void;
+  readonly onTraffic?: (traffic: CrawlTraffic) => void;
+  /** What the crawler may spend on proxies; default: as much as it needs. */
+  readonly budget?: ProxyBudget | undefined;
 }
 
 /** Why a crawl failed. */
@@ -77,6 +90,8 @@ export interface Page {
   readonly screenshotFailed?: string;
   /** Absent when the crawl succeeded (`cbStatus` 200). */
   readonly failure?: CrawlFailure;
+  /** What took how long. */
+  readonly steps?: readonly CrawlStep[];
 }
 
 /** Crawls pages. */

@@ -86,6 +86,7 @@ export function copySteps(from: Source): CopyStep[] {
         callbackHeaders: String(row.callback_headers),
         ...defined({ traceparent: toOptionalText(row.traceparent) }),
         attempts: parseAttempts(String(row.attempts)),
+        ...(row.answers === null ? {} : { answers: JSON.parse(String(row.answers)) as unknown }),
       }),
     },
     {
@@ -247,7 +248,11 @@ function jobDocument(row: SqlRow): CopiedDocument {
     attempt: job.attempt,
     ...(job.crashes > 0 ? { crashes: job.crashes } : {}),
     ...(job.firstTriedAt === undefined ? {} : { firstTriedAt: job.firstTriedAt }),
-    ...defined({ uniqueKey: toOptionalText(row.unique_key) }),
+    ...defined({
+      uniqueKey: toOptionalText(row.unique_key),
+      climbed: job.climbed,
+      tries: job.tries,
+    }),
     ...(row.last_failure === null ? {} : { lastFailure: String(row.last_failure) }),
   } as CopiedDocument;
 }

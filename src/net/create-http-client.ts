@@ -118,6 +118,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
             onStart() {
               reused = pool.connections() === before;
               pool.started();
+              return reused ? [] : pool.latest();
             },
             onDone: (accepted) => pool.release(accepted),
           }),

@@ -1,5 +1,6 @@
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import buildConnector from 'undici/lib/core/connect.js';
+import { type CrawlStep, startStopwatch } from '../domain/job-try.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard, AddressRefusal } from './address-guard.ts';
 import { HttpError } from './http-client.ts';
@@ -20,7 +21,7 @@ export interface GuardedConnectorDeps {
   readonly timeoutMs: number;
   /** Called with each socket as soon as it exists. */
   readonly onSocket: (socket: Socket) => void;
-  readonly onConnected: (socket: Socket) => void;
+  readonly onConnected: (socket: Socket, steps: readonly CrawlStep[]) => void;
 }
 
 /**
@@ -74,13 +75,29 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
           connected.destroy();
           callback(notAllowed(hostname, reached), null);
         } else {
-          deps.onConnected(connected);
+          deps.onConnected(connected, steps());
           callback(null, connected);
         }
       },
     );
+    const steps = timeConnection(socket);
     keepSession(socket);
     deps.onSocket(socket);
+  };
+}
+
+/** Times the parts of a connection that is being made; call the result once it is made. */
+function timeConnection(socket: Socket): () => CrawlStep[] {
+  const watch = startStopwatch();
+  socket.once('lookup', () => watch.lap('name'));
+  let isConnected = false;
+  socket.once('connect', () => {
+    isConnected = true;
+    watch.lap('connect');
+  });
+  return () => {
+    watch.lap(isConnected ? 'tls' : 'connect');
+    return watch.steps();
   };
 }
 

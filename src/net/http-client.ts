@@ -1,4 +1,5 @@
 import type { CodedBody } from '../domain/body-coding.ts';
+import type { CrawlStep } from '../domain/job-try.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { Traffic } from './proxy-traffic.ts';
 
@@ -41,6 +42,15 @@ export interface HttpRequest {
    */
   readonly headersOnly?: boolean;
   /**
+   * With `headersOnly`: reads the beginning of a body whose status is among these. The exchange then
+   * resolves at `maxBytes`, at the end of the body, or after `timeoutMs`.
+   */
+  readonly excerpt?: {
+    readonly isWanted: (status: number) => boolean;
+    readonly maxBytes: number;
+    readonly timeoutMs: number;
+  };
+  /**
    * Take what Chromium takes of a response that breaks rules of HTTP: an idempotent request is
    * repeated once, on a connection of its own, and its response repaired. A body that is cut short
    * then ends there; that of another method does so at once. Default false.
@@ -55,6 +65,8 @@ export interface HttpRequest {
   readonly claimant?: Claimant | undefined;
   /** Called when the request was written; again for a repetition. */
   readonly onSent?: () => void;
+  /** Called with bytes that were sent or have arrived: of heads, without HTTP/2's compression, and of bodies as they are coded. */
+  readonly onBytes?: (bytes: number) => void;
 }
 
 /** A response. Redirects are responses like any other; the caller follows them. */
@@ -67,6 +79,11 @@ export interface HttpResponse {
   readonly coded?: CodedBody | undefined;
   /** Milliseconds from the last byte of the request to the first of the response. */
   readonly answerMs: number;
+  /**
+   * What took how long: `name`, `connect` and `tls` of a new connection, or the wait for any
+   * `connection`; then `first_byte` and `body`.
+   */
+  readonly steps?: readonly CrawlStep[];
 }
 
 /** Why an exchange failed. */
@@ -94,15 +111,22 @@ export class HttpError extends Error {
   readonly code: HttpFailure;
   /** The head of a response whose body could not be read. */
   readonly head: Pick<HttpResponse, 'status' | 'headers'> | undefined;
+  /** What took how long; the last part is the one that failed. */
+  readonly steps: readonly CrawlStep[];
 
   constructor(
     code: HttpFailure,
     message: string,
-    options: { readonly cause?: unknown; readonly head?: HttpError['head'] } = {},
+    options: {
+      readonly cause?: unknown;
+      readonly head?: HttpError['head'];
+      readonly steps?: readonly CrawlStep[];
+    } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.head = options.head;
+    this.steps = options.steps ?? [];
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Dispatcher } from 'undici';
 import Pool from 'undici/lib/dispatcher/pool.js';
+import type { CrawlStep } from '../domain/job-try.ts';
 import { createLruMap } from '../domain/lru-map.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { createGuardedConnector } from './guarded-connector.ts';
@@ -37,6 +38,8 @@ export interface AcquiredPool {
    * Connections made so far. A request before and after which it is the same used an existing one.
    */
   connections(): number;
+  /** What took how long of the latest connection; none of one through a proxy. */
+  latest(): readonly CrawlStep[];
   /** A request is being written. */
   started(): void;
   /** Gives the pool back; nobody gets it again when it is not `sound`. Further calls do nothing. */
@@ -66,6 +69,7 @@ interface Entry {
   readonly pool: Pool;
   inUse: number;
   connections: number;
+  latest: readonly CrawlStep[];
   /** Connections since a request was last written. */
   unused: number;
 }
@@ -100,8 +104,9 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         socket.once('close', () => connecting.delete(socket));
         if (proxyUrl !== undefined) deps.onTunnel(proxyUrl, socket);
       },
-      onConnected(socket: Socket) {
+      onConnected(socket: Socket, steps: readonly CrawlStep[] = []) {
         connecting.delete(socket);
+        entry.latest = steps;
         entry.connections += 1;
         entry.unused += 1;
         if (repairs) repairResponse(socket, MAX_HEADER_BYTES);
@@ -114,6 +119,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
     const entry: Entry = {
       inUse: 0,
       connections: 0,
+      latest: [],
       unused: 0,
       pool: new Pool(url.origin, {
         maxHeaderSize: MAX_HEADER_BYTES,
@@ -141,6 +147,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       return {
         dispatcher: entry.pool,
         connections: () => entry.connections,
+        latest: () => entry.latest,
         started() {
           entry.unused = 0;
         },

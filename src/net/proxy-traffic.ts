@@ -6,6 +6,15 @@ export interface Traffic {
   readonly sent: number;
 }
 
+/** What passed through the proxy of a crawl, as far as is known when it ends. */
+export interface CrawlTraffic extends Traffic {
+  /**
+   * Bytes of the crawl itself, in both directions: heads and bodies of its requests and responses.
+   * The others are those of connections, which crawls share.
+   */
+  readonly own: number;
+}
+
 /** Counts the bytes of the connections through each proxy. */
 export interface ProxyTraffic {
   /** Counts those of a connection, from now until it is closed. */

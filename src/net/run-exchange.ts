@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { defined } from '../domain/defined.ts';
+import type { CrawlStep } from '../domain/job-try.ts';
 import type { TransientSet } from '../domain/transient-map.ts';
 import { type BodySink, createBodySink } from './body-sink.ts';
 import { HttpError, type HttpFailure, type HttpRequest, type HttpResponse } from './http-client.ts';
@@ -21,8 +22,11 @@ export interface Exchange {
   readonly endsEarly?: boolean;
   /** See `HttpClientDeps.ready`. */
   readonly ready?: ((signal?: AbortSignal) => Promise<void> | undefined) | undefined;
-  /** Called when the request is about to be written to a connection. */
-  readonly onStart: () => void;
+  /**
+   * Called when the request is about to be written to a connection. Returns what took how long of a
+   * new connection, if that is known.
+   */
+  readonly onStart: () => readonly CrawlStep[];
   /**
    * Called when the dispatcher is done with the request, whatever the result; this may be after the
    * promise has settled. `accepted` is false when the dispatcher threw instead of taking it.
@@ -88,9 +92,14 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #connectLimit: TimeLimit | undefined;
   #headersLimit: TimeLimit | undefined;
+  /** When the part of the exchange began that is in progress. */
+  #since = performance.now();
+  #steps: readonly CrawlStep[] = [];
   #sentAt: number | undefined;
   #head: Omit<HttpResponse, 'body'> | undefined;
   #receivedBytes = 0;
+  /** The beginning of a body that is read in spite of `headersOnly`. */
+  #excerpt: Buffer[] | undefined;
 
   constructor(exchange: Exchange) {
     this.#exchange = exchange;
@@ -124,7 +133,9 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    this.#exchange.onStart();
+    const steps = this.#exchange.onStart();
+    this.#steps = steps.length > 0 ? steps : this.#stepsNow('connection');
+    this.#since = performance.now();
     // The time may have run out while the request waited for a connection.
     if (this.#state === 'over') {
       controller.abort(httpError('timeout'));
@@ -137,8 +148,10 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
 
   onRequestSent(): void {
     this.#sentAt = performance.now();
+    this.#since = this.#sentAt;
     const { request, options } = this.#exchange;
     request.onSent?.();
+    request.onBytes?.(requestBytes(options) + (request.body?.byteLength ?? 0));
     if (request.headersTimeoutMs === undefined || this.#isAnswered()) return;
     this.#startHeadersLimit();
     void untilTaken(options.body, {
@@ -168,10 +181,18 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     // After 1xx the final response is still to come.
     if (status < 200 || this.#state === 'over') return;
     this.#headersLimit?.cancel();
-    const answerMs = this.#sentAt === undefined ? 0 : performance.now() - this.#sentAt;
+    const now = performance.now();
+    const answerMs = this.#sentAt === undefined ? 0 : now - this.#sentAt;
+    this.#steps = this.#stepsNow('first_byte');
+    this.#since = now;
     this.#head = { status, headers: toHeaderPairs(controller.rawHeaders ?? headers), answerMs };
-    if (this.#exchange.request.headersOnly === true) {
-      this.#drain(this.#head);
+    this.#exchange.request.onBytes?.(headBytes(this.#head.headers.flat()));
+    const { headersOnly, excerpt } = this.#exchange.request;
+    if (headersOnly === true) {
+      if (excerpt?.isWanted(status) === true) {
+        this.#excerpt = [];
+        this.#limits.start(excerpt.timeoutMs, () => this.#endExcerpt());
+      } else this.#drain(this.#head);
       return;
     }
     try {
@@ -183,18 +204,25 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#receivedBytes += chunk.length;
-    if (this.#state === 'running') this.#sink.write(chunk);
+    this.#exchange.request.onBytes?.(chunk.length);
+    if (this.#state === 'running' && this.#excerpt !== undefined) {
+      this.#excerpt.push(chunk);
+      const { maxBytes = 0 } = this.#exchange.request.excerpt ?? {};
+      if (this.#receivedBytes >= maxBytes) this.#endExcerpt();
+    } else if (this.#state === 'running') this.#sink.write(chunk);
     if (this.#state === 'draining' && this.#receivedBytes > DRAIN_BYTES)
       this.#fail(httpError('body_too_large'));
   }
 
   onResponseEnd(): void {
+    this.#endExcerpt();
     if (this.#state === 'running') this.#sink.end();
     else this.#end();
     this.#exchange.onDone(true);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#endExcerpt();
     const failure = toHttpError(error, false);
     const isPart = this.#receivedBytes > 0 && isBroken(failure.code);
     if (this.#exchange.endsEarly === true && isPart && this.#state === 'running') this.#sink.end();
@@ -226,6 +254,12 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     );
   }
 
+  /** The steps, with the part in progress unless it took less than a millisecond. */
+  #stepsNow(part: string): readonly CrawlStep[] {
+    const ms = Math.round(performance.now() - this.#since);
+    return ms > 0 ? [...this.#steps, [part, ms]] : this.#steps;
+  }
+
   #isAnswered(): boolean {
     return this.#state === 'over' || this.#head !== undefined;
   }
@@ -236,10 +270,18 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
 
   readonly #onAbort = (): void => this.#abort(this.#exchange.request.signal?.reason);
 
-  #drain(head: Omit<HttpResponse, 'body'>): void {
+  /** Resolves with what has been read of the body. */
+  #endExcerpt(): void {
+    if (this.#state !== 'running' || this.#excerpt === undefined || this.#head === undefined)
+      return;
+    const { maxBytes = 0 } = this.#exchange.request.excerpt ?? {};
+    this.#drain(this.#head, Buffer.concat(this.#excerpt).subarray(0, maxBytes));
+  }
+
+  #drain(head: Omit<HttpResponse, 'body'>, body = this.#sink.take()): void {
     this.#end();
     this.#state = 'draining';
-    this.#settled.resolve({ ...head, body: this.#sink.take() });
+    this.#settled.resolve({ ...head, body });
     this.#limits.start(DRAIN_MS, () => this.#fail(httpError('timeout')));
   }
 
@@ -247,7 +289,8 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     if (this.#state !== 'running' || this.#head === undefined) return;
     this.#end();
     const { coded } = this.#sink;
-    const response = { ...this.#head, body: this.#sink.take(), ...defined({ coded }) };
+    const steps = this.#stepsNow('body');
+    const response = { ...this.#head, body: this.#sink.take(), steps, ...defined({ coded }) };
     // undici frees the connection in the next turn of the event loop. Resolved any earlier, a
     // caller whose next request goes to the same origin would open another connection.
     queueMicrotask(() => setImmediate(() => this.#settled.resolve(response)));
@@ -260,10 +303,12 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     this.#sink.destroy();
     const head = this.#head;
     if (!isSettled) {
-      const failure =
-        head === undefined
-          ? error
-          : new HttpError(error.code, error.message, { cause: error.cause, head });
+      const part = this.#controller === undefined ? 'connection' : head ? 'body' : 'first_byte';
+      const failure = new HttpError(error.code, error.message, {
+        cause: error.cause,
+        steps: this.#stepsNow(part),
+        ...defined({ head }),
+      });
       this.#settled.reject(new ExchangeError(failure, head !== undefined));
     }
     this.#controller?.abort(error);
@@ -283,4 +328,13 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     this.#exchange.request.signal?.removeEventListener('abort', this.#onAbort);
     this.#exchange.running.delete(this.#abort);
   }
+}
+
+/** A line of a head has four bytes in addition to name and value. */
+function headBytes(namesAndValues: readonly string[]): number {
+  return namesAndValues.reduce((sum, text) => sum + text.length + 2, 0);
+}
+
+function requestBytes({ method, path, headers }: Dispatcher.DispatchOptions): number {
+  return headBytes([method, path, ...(Array.isArray(headers) ? headers.map(String) : [])]);
 }

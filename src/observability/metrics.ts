@@ -7,6 +7,7 @@ import type { StoreCall } from '../store/with-metrics.ts';
 import type { CrawlThreads } from '../threads/crawl-threads.ts';
 import { createBackupGauges, type MeasuredBackups } from './backup-gauges.ts';
 import { createBrowserGauges, type MeasuredBrowser } from './browser-gauges.ts';
+import { createLadderCounter, type MeasuredLadders } from './ladder-counter.ts';
 import { createProcessGauges, type MeasuredProcess } from './process-gauges.ts';
 import { createProxyGauges, type MeasuredProxies } from './proxy-gauges.ts';
 import { createQueueGauges, type MeasuredQueues } from './queue-gauges.ts';
@@ -41,6 +42,7 @@ export interface MeasuredParts {
   readonly dispatcher: () => ReturnType<Dispatcher['activity']>;
   readonly hosts: () => ReturnType<Dispatcher['troubledHosts']>;
   readonly threads: () => ReturnType<CrawlThreads['activity']>;
+  readonly ladders: MeasuredLadders;
   /** Undefined where the operator has no proxies. */
   readonly proxies: MeasuredProxies | undefined;
   /** By name. */
@@ -186,6 +188,7 @@ function createGauges(registry: Registry, parts: MeasuredParts): void {
   createBrowserGauges(registry, parts.browser);
   if (parts.backups !== undefined) createBackupGauges(registry, parts.backups);
   if (parts.transactions !== undefined) createTransactionCounters(registry, parts.transactions);
+  createLadderCounter(registry, parts.ladders);
   if (parts.proxies !== undefined) createProxyGauges(registry, parts.proxies);
   const registers = [registry];
   new Gauge({

@@ -22,6 +22,12 @@ const NUMBERS = [
 /** Makes the numbers of proxies; none without pools. */
 export function createProxyGauges(registry: Registry, proxies: MeasuredProxies): void {
   const registers = [registry];
+  let read: readonly ProxyReport[] | undefined;
+  /** One reading for all metrics of a scrape. */
+  function list(): readonly ProxyReport[] {
+    if (read === undefined) setImmediate(() => (read = undefined));
+    return (read ??= proxies.list());
+  }
   new Gauge({
     name: 'queued_crawler_proxies',
     help: 'Proxies of each pool that may be used, and that have a cool-down for everyone.',
@@ -29,7 +35,7 @@ export function createProxyGauges(registry: Registry, proxies: MeasuredProxies):
     registers,
     collect() {
       this.reset();
-      for (const { pool, trouble } of proxies.list()) {
+      for (const { pool, trouble } of list()) {
         this.inc({ pool, state: trouble === undefined ? 'usable' : 'cooling' });
       }
     },
@@ -42,7 +48,7 @@ export function createProxyGauges(registry: Registry, proxies: MeasuredProxies):
       registers,
       collect() {
         this.reset();
-        for (const { pool, label, index, [number]: value } of proxies.list()) {
+        for (const { pool, label, index, [number]: value } of list()) {
           if (value > 0) this.inc({ pool, proxy: index < MAX_NAMED ? label : 'other' }, value);
         }
       },

@@ -21,6 +21,7 @@ import type { DiskRoom } from './accounts/disk-room.ts';
 import { createFailedTokens } from './accounts/failed-tokens.ts';
 import { createQuotas, type Quotas } from './accounts/quotas.ts';
 import { createTokenWatch, type TokenWatch } from './accounts/token-watch.ts';
+import { type ActOnMatches, createActOnMatches } from './batches/act-on-matches.ts';
 import { type BatchManagement, createBatchManagement } from './batches/batches.ts';
 import { createPushAgain, type PushAgain } from './batches/push-again.ts';
 import { createCrawlerAccess } from './crawlers/crawler-access.ts';
@@ -32,6 +33,8 @@ import { createCrawlJobs } from './crawls/crawl-job.ts';
 import { createCrawlTimes } from './crawls/crawl-times.ts';
 import { createCrawling } from './crawls/crawling.ts';
 import { createInlineCrawls, type InlineCrawls } from './crawls/inline-crawl.ts';
+import { createLadders, type Ladders } from './crawls/ladder.ts';
+import { createProxyBudgets } from './crawls/proxy-budgets.ts';
 import { createReadSitemap, type ReadSitemap } from './crawls/read-sitemap.ts';
 import type { SharedResources } from './crawls/shared-resources.ts';
 import { withStoredPages } from './crawls/stored-pages.ts';
@@ -133,6 +136,7 @@ export interface Service {
   readonly jobs: JobManagement;
   readonly batches: BatchManagement;
   readonly pushAgain: PushAgain;
+  readonly actOnMatches: ActOnMatches;
   readonly readSitemap: ReadSitemap;
   readonly asyncJobs: AsyncJobs;
   readonly pushing: Pushing;
@@ -151,6 +155,7 @@ export interface Service {
   readonly dispatcher: Dispatcher;
   readonly auditTrail: AuditTrail;
   readonly countAttention: AttentionWatch['counts'];
+  readonly rungNumbers: Ladders['numbers'];
   /** Defines the scheduler's tasks, in a process that crawls. */
   defineTasks(): void;
   /** Starts the repeating tasks and wakes what the last process left; called when the scheduler runs. */
@@ -200,7 +205,9 @@ export function createService(deps: ServiceDeps): Service {
     clock,
     maxBodyBytes: settings.maxBodyBytes,
   });
-  const crawlJobs = createCrawlJobs({ crawling, clock, retentionDays });
+  const budgets = createProxyBudgets({ stats: store.stats, clock, logger });
+  const ladders = createLadders({ pools: deps.waysOut.pools, clock, logger });
+  const crawlJobs = createCrawlJobs({ crawling, ladders, budgets, clock, retentionDays });
   const crawlTimes = createCrawlTimes();
   const dispatcher = wireDispatcher(deps, { access, crawlJobs, quotas, crawlTimes });
   const hostReads = createHostReads({
@@ -255,16 +262,20 @@ export function createService(deps: ServiceDeps): Service {
     maxBodyBytes: settings.maxBodyBytes,
     concurrency: settings.inlineConcurrency,
   });
+  const pushAgain = createPushAgain({ store, access, pushing, clock });
+  const jobs = createJobManagement({ store, access, dispatcher, scheduler, quotas, clock, logger });
   return {
     authenticator,
     batches,
-    pushAgain: createPushAgain({ store, access, pushing, clock }),
+    pushAgain,
+    actOnMatches: createActOnMatches({ store, access, jobs, dispatcher, pushAgain, clock }),
     readSitemap: createReadSitemap(inlineCrawls),
     inlineCrawls,
     tokenWatch: createTokenWatch({ authenticator }),
     dispatcher,
     auditTrail: createAuditTrail({ store, clock, logger }),
     countAttention: attentionWatch.counts,
+    rungNumbers: ladders.numbers,
     pushing,
     quotas,
     accounts: createAccountManagement({ store, authenticator, dispatcher, quotas, clock }),
@@ -282,14 +293,20 @@ export function createService(deps: ServiceDeps): Service {
     }),
     hosts: createHostManagement({ store, access, dispatcher, scheduler, clock }),
     hostReads,
-    jobs: createJobManagement({ store, access, dispatcher, scheduler, quotas, clock, logger }),
+    jobs,
     asyncJobs: createAsyncJobs({ store, dispatcher, clock }),
     storage: createStorage({ results: store.results, clock }),
     markdownPages: createMarkdownPages(deps.threads),
     resultStreams: createResultStreams({ store, access, clock }),
     statistics: createStatistics({ store, clock }),
     timelines: createTimelines({ store, clock }),
-    listings: createListings({ store, access, clock, waits: hostReads.waits }),
+    listings: createListings({
+      store,
+      access,
+      clock,
+      waits: hostReads.waits,
+      webhook: deps.webhook,
+    }),
     listCrawlers: createCrawlerList({ overviews }),
     listFailures: createFailureGroups({ listings: store.listings, access }),
     activities,

@@ -1,7 +1,8 @@
 import type { TokenType } from '../domain/account.ts';
 import type { Crawler, CrawlerCounters } from '../domain/crawler.ts';
-import type { DeliverySummary } from '../domain/delivery.ts';
+import type { Delivery, DeliverySummary } from '../domain/delivery.ts';
 import type { QueuedJob } from '../domain/job.ts';
+import type { MatchFilter } from '../domain/match-filter.ts';
 import type { CrawlStatus, ResultDetails } from '../domain/result.ts';
 import type { ReadFailedCrawls } from './failed-crawls.ts';
 import type { ResultSelection } from './store.ts';
@@ -45,6 +46,7 @@ export interface JobSummary
     | 'queueDeadline'
     | 'metadata'
     | 'batch'
+    | 'climbed'
     | 'againOf'
     | 'notBefore'
     | 'priority'
@@ -81,13 +83,19 @@ export interface DeliveryFilter {
   readonly retried?: true;
   /** Of `[from, to)` by the end of their crawl, oldest first. Newest first without it. */
   readonly range?: { readonly from: Date; readonly to: Date };
+  readonly matches?: MatchFilter;
 }
 
 /** Where a `rid` was found; each part is present if there is one. */
 export interface FoundRid {
-  readonly job?: JobSummary;
-  readonly delivery?: DeliverySummary & { readonly crawlerId: string };
+  readonly job?: JobSummary & QueuedJob;
+  readonly delivery?: DeliverySummary &
+    Pick<
+      Delivery,
+      'crawlerId' | 'contentType' | 'details' | 'callbackHeaders' | 'traceparent' | 'request'
+    >;
   readonly result?: ResultSummary & {
+    readonly request?: string | undefined;
     readonly accountId: string;
     readonly tokenType: TokenType;
     /** Absent for inline crawls, and for results of an older program. */
@@ -112,6 +120,7 @@ export interface ListingStore {
     crawlerId: string,
     state: ListedJobState | undefined,
     part: ListingPart,
+    matches?: MatchFilter,
   ): Promise<Listing<JobSummary>>;
   /**
    * Deliveries, newest first. Pending ones are listed by their next attempt, unless a range is
@@ -127,6 +136,7 @@ export interface ListingStore {
     selection: ResultSelection,
     outcome: CrawlOutcome | undefined,
     part: ListingPart,
+    matches?: MatchFilter,
   ): Promise<Listing<ResultSummary>>;
   failedCrawls: ReadFailedCrawls;
   /** Finds a `rid` anywhere; the caller checks whose it is. */

@@ -201,6 +201,8 @@ export type JobOutcome = {
   readonly attempt: number;
   /** The trace that the end and its delivery belong to. */
   readonly traceparent?: string | undefined;
+  /** Bytes that the crawl has sent and received through proxies. */
+  readonly proxyBytes?: number;
 } & (
   | {
       /** Failed for a transient reason; due again at `dueAt`. */
@@ -208,6 +210,10 @@ export type JobOutcome = {
       readonly dueAt: Date;
       /** Why it failed; kept with the job until its next failure. */
       readonly failure?: string;
+      /** See `QueuedJob.climbed`: the rungs that have blocked it; absent if it has not climbed. */
+      readonly climbed?: string;
+      /** What the job keeps of its tries from now on; see `domain/job-try.ts`. */
+      readonly tries?: string;
       /** The thread that ran the crawl died with it; counted in the job's `crashes`. */
       readonly crashed?: boolean;
     }

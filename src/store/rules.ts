@@ -1,3 +1,5 @@
+import { defined } from '../domain/defined.ts';
+import type { DeliveryAttempt } from '../domain/delivery.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../domain/durations.ts';
 import type { HostsLook, QueueLook } from './queue-store.ts';
 import type { PauseChange } from './store.ts';
@@ -9,6 +11,24 @@ export const PUSH_REQUEST_MS = DAY_MS;
 
 /** The attempts that a delivery's log keeps: the latest. */
 export const MAX_LOGGED_ATTEMPTS = 100;
+
+/** The answers of callback URLs that a delivery keeps: the latest. */
+export const MAX_KEPT_ANSWERS = 5;
+
+/** What an attempt was answered. */
+export interface KeptAnswer {
+  readonly attempt: number;
+  readonly text: string;
+}
+
+/** The attempts with the answers that are kept of them. */
+export function withAnswers(
+  attempts: readonly DeliveryAttempt[],
+  answers: readonly KeptAnswer[] = [],
+): DeliveryAttempt[] {
+  const texts = new Map(answers.map(({ attempt, text }) => [attempt, text]));
+  return attempts.map((each) => ({ ...each, ...defined({ answer: texts.get(each.attempt) }) }));
+}
 
 /**
  * An episode over an account's limit lasts until the account has fallen to this share of the limit.

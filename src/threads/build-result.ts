@@ -3,6 +3,7 @@ import { defined } from '../domain/defined.ts';
 import { type DeliveryMode, deliveryModes } from '../domain/delivery-mode.ts';
 import { discard } from '../domain/discard.ts';
 import type { CrawlRequest } from '../domain/job.ts';
+import type { CrawlStep } from '../domain/job-try.ts';
 import type { CrawlParameters } from '../domain/parameters.ts';
 import type { CrawlStatus, ResultDetails } from '../domain/result.ts';
 import {
@@ -36,6 +37,10 @@ export type ResultSpec =
       readonly delivery: DeliveryMode;
       /** See `Job.againOf`. */
       readonly againOf?: string | undefined;
+      /** See `ResultDetails.rung`. */
+      readonly rung?: string | undefined;
+      /** See `QueuedJob.climbed`. */
+      readonly climbed?: string | undefined;
       /** See `Job.batch`. */
       readonly batch?: string | undefined;
       /** See `Job.metadata`. */
@@ -57,6 +62,8 @@ export interface ResultInput {
 export interface CrawlResult extends CrawlStatus {
   /** Absent when the crawl ended well. */
   readonly failure?: CrawlFailure;
+  /** What of the crawl took how long. */
+  readonly steps?: readonly CrawlStep[];
   /** Media type of `body`. */
   readonly contentType: string;
   readonly isText: boolean;
@@ -89,7 +96,7 @@ export const SMALL_BYTES = 64 * 1_024;
  */
 export async function buildResult(input: ResultInput, claimant: Claimant): Promise<CrawlResult> {
   const { page, request, spec, document } = input;
-  const { cbStatus, originalStatus, url, failure } = page;
+  const { cbStatus, originalStatus, url, failure, steps } = page;
   const formatted = formatPage(page, request.parameters, document);
   const details = resultDetails(input);
   const result = {
@@ -97,7 +104,7 @@ export async function buildResult(input: ResultInput, claimant: Claimant): Promi
     originalStatus,
     url,
     ...formatted,
-    ...defined({ failure }),
+    ...defined({ failure, steps }),
     details,
   };
   const { kind, rid } = spec;
@@ -202,7 +209,13 @@ function resultDetails({ page, request, spec, screenshotUrl }: ResultInput): Res
     screenshotFailed,
     crawledAt: page.crawledAt,
     ...(spec.kind === 'record'
-      ? { againOf: spec.againOf, batch: spec.batch, metadata: spec.metadata }
+      ? {
+          againOf: spec.againOf,
+          batch: spec.batch,
+          metadata: spec.metadata,
+          // A stored page came by none.
+          ...(page.crawledAt === undefined ? { rung: spec.rung, climbed: spec.climbed } : {}),
+        }
       : {}),
     originalHeaders: hasHeaders ? originalHeaders : undefined,
   });

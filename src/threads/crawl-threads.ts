@@ -109,7 +109,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
   const quarantine = deps.threads;
 
   async function crawl({ task, spec, isSuspect }: CrawlOrder, signal: AbortSignal) {
-    const { session, onSent, onTraffic, ...sent } = task;
+    const { session, onSent, onTraffic, budget: _, ...sent } = task;
     const cookies = await session?.read();
     const place = isSuspect || routing.isSuspect(task) ? undefined : routing.enter(task);
     try {

@@ -4,7 +4,7 @@ import type { HttpEngineDeps } from '../engine/http/http-engine.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
 import type { NetworkSettings } from '../net/network-settings.ts';
-import type { Traffic } from '../net/proxy-traffic.ts';
+import type { CrawlTraffic } from '../net/proxy-traffic.ts';
 import type { CrawlResult, ResultInput, ResultSpec } from './build-result.ts';
 
 /** What a crawl thread is started with. */
@@ -23,7 +23,7 @@ export type ToCrawlThread =
   | {
       readonly kind: 'crawl';
       readonly id: number;
-      readonly task: Omit<CrawlTask, 'session' | 'onSent' | 'onTraffic'>;
+      readonly task: Omit<CrawlTask, 'session' | 'onSent' | 'onTraffic' | 'budget'>;
       /** Whether to tell when its requests are sent. */
       readonly tellsSent: boolean;
       /** The cookies of its session; undefined when it has none. */
@@ -50,7 +50,7 @@ export type FromCrawlThread =
   /** A request of the crawl was sent. */
   | { readonly kind: 'sent'; readonly id: number }
   /** Bytes passed through the proxy of the crawl. */
-  | { readonly kind: 'traffic'; readonly id: number; readonly traffic: Traffic }
+  | { readonly kind: 'traffic'; readonly id: number; readonly traffic: CrawlTraffic }
   /** What a crawl changed in its session. */
   | { readonly kind: 'cookies'; readonly id: number; readonly changes: CookieChanges }
   /** Needs room for `bytes` in all before it reads on. */

@@ -17,9 +17,9 @@ import { deliveryHeaders } from './delivery-headers.ts';
 import { headerValue } from './header-value.ts';
 import { post } from './post.ts';
 import { deliveryError, probeError, toEndpointAnswer } from './post-verdict.ts';
-import { idOfResults, resultLines } from './result-lines.ts';
+import { idOfResults, resultLines, TooLong } from './result-lines.ts';
 import { type SentBody, signedHeaders } from './signed-headers.ts';
-import type { DeliveredTogether, DeliveryResult, Webhook } from './webhook.ts';
+import type { DeliveredTogether, DeliveryResult, SentDelivery, Webhook } from './webhook.ts';
 
 const decompress = promisify(gunzip);
 
@@ -54,6 +54,7 @@ export function createWebhook(deps: WebhookDeps): Webhook {
     deliver: (crawler, delivery, signal) => deliver(deps, crawler, delivery, signal),
     deliverTogether: (crawler, deliveries, signal) =>
       deliverTogether(deps, crawler, deliveries, signal),
+    shownHeaders: (crawler, delivery, sentAt) => shownHeaders(deps, crawler, delivery, sentAt),
     probe: (crawler, signal) => probe(deps, crawler, signal),
   };
 }
@@ -69,18 +70,18 @@ async function deliver(
   const { rid } = delivery;
   const attempt = startAttempt(clock);
   const target = callbackTarget(crawler);
-  if (target === undefined) return attempt.end(delivery, 0, NO_CALLBACK_URL);
+  if (target === undefined) return attempt.end(delivery, unsent(NO_CALLBACK_URL));
   let message: Message;
   try {
     message = await deliveryMessage(deps, crawler, delivery, target.url.hostname);
   } catch (error) {
     logger.error({ err: error, rid }, 'a stored page does not decompress');
-    return attempt.end(delivery, 0, 'decoding_failed: the stored page cannot be read');
+    return attempt.end(delivery, unsent('decoding_failed: the stored page cannot be read'));
   }
   const sent = await send(deps, crawler, target, message, signal);
   const { error } = sent;
   if (error !== '') logger.debug({ rid, crawler: crawler.name, error }, 'delivery failed');
-  return attempt.end(delivery, sent.status, error, sent.answer);
+  return attempt.end(delivery, sent);
 }
 
 async function deliverTogether(
@@ -92,33 +93,41 @@ async function deliverTogether(
   const { clock, logger } = deps;
   signal.throwIfAborted();
   const attempt = startAttempt(clock);
-  const endAll = (status: number, error: string, answer?: EndpointAnswer): DeliveredTogether => ({
-    results: deliveries.map((delivery) => attempt.end(delivery, status, error, answer)),
-    posts: 1,
+  const endAll = (sent: Sent): DeliveredTogether => ({
+    results: deliveries.map((delivery) => attempt.end(delivery, sent)),
+    isTooLong: false,
   });
   const target = callbackTarget(crawler);
-  if (target === undefined) return endAll(0, NO_CALLBACK_URL);
+  if (target === undefined) return endAll(unsent(NO_CALLBACK_URL));
   let message: Message;
   try {
     message = await messageOfResults(deps, crawler, deliveries, target.url.hostname);
   } catch (error) {
+    if (error instanceof TooLong) return inHalves(deps, crawler, deliveries, signal);
     logger.error({ err: error, crawler: crawler.name }, 'a stored page does not decompress');
     return oneByOne(deps, crawler, deliveries, signal);
   }
-  const { status, error, answer } = await send(deps, crawler, target, message, signal);
+  const sent = await send(deps, crawler, target, message, signal);
+  const { status, error } = sent;
   if (status === CONTENT_TOO_LARGE && deliveries.length > 1) {
-    const half = Math.ceil(deliveries.length / 2);
-    const first = await deliverTogether(deps, crawler, deliveries.slice(0, half), signal);
-    const second = await deliverTogether(deps, crawler, deliveries.slice(half), signal);
-    return {
-      results: [...first.results, ...second.results],
-      posts: 1 + first.posts + second.posts,
-    };
+    return inHalves(deps, crawler, deliveries, signal);
   }
   if (error !== '') {
     logger.debug({ results: deliveries.length, crawler: crawler.name, error }, 'delivery failed');
   }
-  return endAll(status, error, answer);
+  return endAll(sent);
+}
+
+async function inHalves(
+  deps: WebhookDeps,
+  crawler: Crawler,
+  deliveries: readonly Delivery[],
+  signal: AbortSignal,
+): Promise<DeliveredTogether> {
+  const middle = Math.ceil(deliveries.length / 2);
+  const first = await deliverTogether(deps, crawler, deliveries.slice(0, middle), signal);
+  const second = await deliverTogether(deps, crawler, deliveries.slice(middle), signal);
+  return { results: [...first.results, ...second.results], isTooLong: true };
 }
 
 /** So that a page that cannot be read fails alone. */
@@ -132,13 +141,27 @@ async function oneByOne(
   for (const delivery of deliveries) {
     results.push(await deliver(deps, crawler, delivery, signal));
   }
-  return { results, posts: deliveries.length };
+  return { results, isTooLong: false };
 }
 
 /** A POST before it is addressed. */
 interface Message {
   readonly body: Uint8Array;
   readonly headers: readonly HeaderPair[];
+}
+
+/** How a POST ended. */
+interface Sent {
+  readonly status: number;
+  /** Empty when it was acknowledged. */
+  readonly error: string;
+  readonly answer: EndpointAnswer;
+  readonly excerpt?: string | undefined;
+}
+
+/** An attempt that sends nothing. */
+function unsent(error: string): Sent {
+  return { status: 0, error, answer: { kind: 'other' } };
 }
 
 /** Sends a message; `error` is empty when it was acknowledged. */
@@ -148,7 +171,7 @@ async function send(
   target: CallbackTarget,
   message: Message,
   signal: AbortSignal,
-): Promise<{ readonly status: number; readonly error: string; readonly answer: EndpointAnswer }> {
+): Promise<Sent> {
   const { client, clock, ackTimeoutMs } = deps;
   const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = deps;
   const timeoutMs = connectTimeoutMs + SEND_TIMEOUT_MS + ackTimeoutMs;
@@ -171,6 +194,7 @@ async function send(
     status: answer.kind === 'answered' ? answer.status : 0,
     error: deliveryError(answer, durationMs, { timeoutMs, ackTimeoutMs }),
     answer: toEndpointAnswer(answer, wallNow(clock)),
+    ...defined({ excerpt: answer.kind === 'answered' ? answer.excerpt : undefined }),
   };
 }
 
@@ -179,15 +203,14 @@ function startAttempt(clock: ServiceClock) {
   const startedAt = wallNow(clock);
   const started = performance.now();
   return {
-    end(
-      { attempt }: Delivery,
-      status: number,
-      error: string,
-      answer: EndpointAnswer = { kind: 'other' },
-    ): DeliveryResult {
+    end({ attempt }: Delivery, { status, error, answer, excerpt }: Sent): DeliveryResult {
       const durationMs = Math.round(performance.now() - started);
       const log = { attempt, startedAt, status, durationMs, error };
-      return { acknowledged: error === '', answer, log };
+      return {
+        acknowledged: error === '',
+        answer,
+        log: { ...log, ...defined({ answer: excerpt }) },
+      };
     },
   };
 }
@@ -239,30 +262,60 @@ async function deliveryMessage(
   const bytes = isPlain ? (plain ?? (await decompress(delivery.body))) : delivery.body;
   const body: SentBody = { bytes, isGzip: !isPlain, ...defined({ plain }) };
   const message = { id: delivery.rid, sentAt: wallNow(clock) };
+  const signatures = await signedHeaders(crawler.webhookSecrets, message, body);
+  return { body: bytes, headers: [...unsignedHeaders(delivery, isPlain), ...signatures] };
+}
+
+function unsignedHeaders(delivery: SentDelivery, isPlain: boolean): HeaderPair[] {
   const own: DeliveryHeader[] = [
     ['User-Agent', DELIVERY_BOT],
     ['Content-Type', contentType(delivery, isPlain)],
     ...(isPlain ? [] : [['Content-Encoding', 'gzip'] as const]),
     ...ofBatch(delivery),
   ];
-  const signatures = await signedHeaders(crawler.webhookSecrets, message, body);
-  const headers = [...own, ...deliveryHeaders(delivery), ...traceHeader(delivery), ...signatures];
-  return { body: bytes, headers };
+  return [...own, ...deliveryHeaders(delivery), ...traceHeader(delivery)];
 }
 
+/** Headers whose values are secret: of these names, or with one of these words in theirs. */
+const SECRET_HEADER = /^(authorization|cookie|proxy-authorization)$|token|secret|password|key/i;
+
+function shownHeaders(
+  { uncompressedHosts }: Pick<WebhookDeps, 'uncompressedHosts'>,
+  crawler: Crawler,
+  delivery: SentDelivery,
+  sentAt: Date,
+): HeaderPair[] {
+  const target = callbackTarget(crawler);
+  if (target === undefined) return [];
+  const isPlain = isUncompressed(uncompressedHosts, target.url.hostname);
+  const signed: HeaderPair[] = [
+    ['webhook-id', delivery.rid],
+    ['webhook-timestamp', String(Math.floor(sentAt.getTime() / 1_000))],
+    ['webhook-signature', HIDDEN],
+  ];
+  const all = target.withCredentials([...unsignedHeaders(delivery, isPlain), ...signed]);
+  return all.map(([name, value]) => [name, SECRET_HEADER.test(name) ? HIDDEN : value]);
+}
+
+const HIDDEN = '(hidden)';
+
 /** What a result says of its push and its page, and the event that is delivered in place of one. */
-function ofBatch({ details: { batch, event, againOf, crawledAt } }: Delivery): DeliveryHeader[] {
+function ofBatch({
+  details: { batch, event, againOf, crawledAt, rung, climbed },
+}: SentDelivery): DeliveryHeader[] {
   const headers = defined({
     'webhook-event': event,
     'webhook-batch': batch,
     'webhook-again-of': againOf,
     'webhook-crawled-at': crawledAt,
+    'webhook-rung': rung,
+    'webhook-climbed': climbed,
   });
   return Object.entries(headers) as DeliveryHeader[];
 }
 
 /** The trace of the delivery, unless the push set a header of that name. */
-function traceHeader({ traceparent, callbackHeaders }: Delivery): HeaderPair[] {
+function traceHeader({ traceparent, callbackHeaders }: SentDelivery): HeaderPair[] {
   if (traceparent === undefined) return [];
   const isSet = callbackHeaders.some(([name]) => name.toLowerCase() === 'traceparent');
   return isSet ? [] : [['traceparent', traceparent]];
@@ -272,7 +325,7 @@ function traceHeader({ traceparent, callbackHeaders }: Delivery): HeaderPair[] {
  * `gzip/json` says that the bytes are compressed; plain JSON has a type that automation platforms
  * parse.
  */
-function contentType(delivery: Delivery, isPlain: boolean): string {
+function contentType(delivery: SentDelivery, isPlain: boolean): string {
   if (isPlain && delivery.contentType === 'gzip/json') return 'application/json';
   return headerValue(delivery.contentType);
 }

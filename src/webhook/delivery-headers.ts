@@ -2,7 +2,7 @@ import type { DeliveryHeader, StatusSpelling } from '../domain/callback-headers.
 import type { Delivery } from '../domain/delivery.ts';
 import { withinRoom } from '../domain/header-rules.ts';
 import type { HeaderPair } from '../domain/job.ts';
-import { type ResultField, resultFields } from '../domain/result-fields.ts';
+import { type ReportedResult, type ResultField, resultFields } from '../domain/result-fields.ts';
 import { headerValue } from './header-value.ts';
 
 const STATUS_SPELLINGS: ReadonlyMap<string, StatusSpelling> = new Map([
@@ -12,7 +12,13 @@ const STATUS_SPELLINGS: ReadonlyMap<string, StatusSpelling> = new Map([
 ]);
 
 /** Fields whose headers have names that no push can set, see `create-webhook.ts`. */
-const OTHER_HEADERS: ReadonlySet<string> = new Set(['batch', 'again_of', 'crawled_at']);
+const OTHER_HEADERS: ReadonlySet<string> = new Set([
+  'batch',
+  'again_of',
+  'crawled_at',
+  'rung',
+  'climbed',
+]);
 
 /** The other fields that every delivery reports; their lengths are bounded. */
 const ALWAYS: ReadonlySet<string> = new Set(['rid', 'url', 'metadata']);
@@ -21,7 +27,9 @@ const ALWAYS: ReadonlySet<string> = new Set(['rid', 'url', 'metadata']);
  * The headers that report a result: the statuses in both spellings, `rid`, `url`, `metadata`, then the push's
  * `callback_headers`, and of the result's other fields those for which there is room.
  */
-export function deliveryHeaders(delivery: Delivery): HeaderPair[] {
+export function deliveryHeaders(
+  delivery: Pick<Delivery, 'details' | 'callbackHeaders'> & ReportedResult,
+): HeaderPair[] {
   const always: DeliveryHeader[] = [];
   const withRoom: DeliveryHeader[] = [];
   for (const [name, value] of Object.entries(resultFields(delivery, delivery.details))) {

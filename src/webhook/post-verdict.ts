@@ -3,7 +3,8 @@ import { parseRetryAfter } from '../domain/retry-after.ts';
 import type { HttpFailure } from '../net/http-client.ts';
 import type { PostAnswer } from './post.ts';
 
-const ACKNOWLEDGED: ReadonlySet<number> = new Set([200, 201, 204]);
+/** The statuses that acknowledge a delivery. */
+export const ACKNOWLEDGED: ReadonlySet<number> = new Set([200, 201, 204]);
 
 const OVERLOAD_STATUSES: ReadonlySet<number> = new Set([429, 503]);
 const OVERLOAD_FAILURES: ReadonlySet<HttpFailure> = new Set([

@@ -1,8 +1,17 @@
 import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Delivery } from '../domain/delivery.ts';
-import { pageEnvelope, resultFields } from '../domain/result-fields.ts';
+import { contentPieces, type Envelope, resultFields } from '../domain/result-fields.ts';
 
-const OPEN = Buffer.from('{');
+/** More results than fit into one POST. */
+export class TooLong extends Error {
+  override readonly name = 'TooLong';
+}
+
+/** Bytes after which other work has its turn. */
+const TURN_BYTES = 48 * 1_024;
+/** Bytes of several results. They are grouped by what their gzip says, which a site may have written. */
+const MAX_BYTES = 32 * 1_024 * 1_024;
 const LINE_END = Buffer.from('\n');
 
 /** Identifies the POST of these results: the same whenever the same ones are sent together. */
@@ -14,33 +23,54 @@ export function idOfResults(deliveries: readonly Delivery[]): string {
 
 /**
  * NDJSON of results, in pieces: of each the JSON envelope, with the `callback_headers` of its push as an
- * object. `unpack` decompresses a page.
+ * object. `unpack` decompresses a page. Throws {@link TooLong} when several are longer than one POST
+ * may be.
  */
 export async function* resultLines(
   deliveries: readonly Delivery[],
   unpack: (body: Uint8Array) => Promise<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  let total = 0;
+  let turnAt = TURN_BYTES;
   for (const delivery of deliveries) {
     const page = delivery.plain ?? (await unpack(delivery.body));
-    const pieces =
-      delivery.contentType === 'gzip/json'
-        ? [onOneLine(page)]
-        : pageEnvelope(resultFields(delivery, delivery.details), page);
-    let isFirst = true;
-    for (const piece of pieces) {
-      if (isFirst && delivery.callbackHeaders.length > 0) {
-        const headers = JSON.stringify(Object.fromEntries(delivery.callbackHeaders));
-        yield Buffer.from(`{"callback_headers":${headers},`);
-        yield piece.subarray(OPEN.byteLength);
-      } else yield piece;
-      isFirst = false;
+    for (const piece of linePieces(delivery, page)) {
+      total += piece.byteLength;
+      if (deliveries.length > 1 && total > MAX_BYTES) throw new TooLong('too many bytes');
+      if (total > turnAt) {
+        turnAt = total + TURN_BYTES;
+        await nextTurn();
+      }
+      yield piece;
     }
-    yield LINE_END;
   }
 }
 
-/** An envelope whose line ends, which are between its members, are spaces. */
-function onOneLine(envelope: Uint8Array): Uint8Array {
-  if (!envelope.includes(0x0a)) return envelope;
-  return envelope.map((byte) => (byte === 0x0a ? 0x20 : byte));
+/** The line of a result. */
+function* linePieces(delivery: Delivery, page: Uint8Array): Generator<Uint8Array> {
+  const { contentType, callbackHeaders, details } = delivery;
+  const isEnvelope = contentType === 'gzip/json';
+  const around = { fields: resultFields(delivery, details), of: 'page' } satisfies Envelope;
+  const pieces = contentPieces({
+    contentType,
+    body: page,
+    envelope: isEnvelope ? undefined : around,
+  });
+  let isFirst = callbackHeaders.length > 0;
+  for (const piece of pieces) {
+    const onOneLine = isEnvelope ? withoutLineEnds(piece) : piece;
+    if (isFirst) {
+      const headers = JSON.stringify(Object.fromEntries(callbackHeaders));
+      yield Buffer.from(`{"callback_headers":${headers},`);
+    }
+    yield isFirst ? onOneLine.subarray(1) : onOneLine;
+    isFirst = false;
+  }
+  yield LINE_END;
+}
+
+/** The piece with spaces in place of line ends, which are between the members of an envelope. */
+function withoutLineEnds(piece: Uint8Array): Uint8Array {
+  if (!piece.includes(0x0a)) return piece;
+  return piece.map((byte) => (byte === 0x0a ? 0x20 : byte));
 }

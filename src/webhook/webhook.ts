@@ -1,5 +1,12 @@
 import type { Crawler } from '../domain/crawler.ts';
 import type { Delivery, DeliveryAttempt, EndpointAnswer } from '../domain/delivery.ts';
+import type { HeaderPair } from '../domain/job.ts';
+
+/** A delivery without its page. */
+export type SentDelivery = Omit<
+  Delivery,
+  'body' | 'plain' | 'coding' | 'attempt' | 'createdAt' | 'crawlerId'
+>;
 
 /** The result of one POST. */
 export interface DeliveryResult {
@@ -12,8 +19,8 @@ export interface DeliveryResult {
 /** The results of deliveries that were sent together, in their order. */
 export interface DeliveredTogether {
   readonly results: readonly DeliveryResult[];
-  /** How many POSTs it took: more than one where the endpoint refused a body as too long. */
-  readonly posts: number;
+  /** Whether they were too long for one POST: so says the endpoint, by 413, or their bytes do. */
+  readonly isTooLong: boolean;
 }
 
 /** Sends results and probes to clients' callback URLs. */
@@ -24,14 +31,19 @@ export interface Webhook {
    */
   deliver(crawler: Crawler, delivery: Delivery, signal: AbortSignal): Promise<DeliveryResult>;
   /**
-   * POSTs several results at once, as NDJSON. One answer acknowledges all of them or none; after a
-   * 413 each half is sent by itself. Rejects as `deliver` does.
+   * POSTs several results at once, as NDJSON. One answer acknowledges all of them or none. If they are
+   * too long, each half is sent by itself. Rejects as `deliver` does.
    */
   deliverTogether(
     crawler: Crawler,
     deliveries: readonly Delivery[],
     signal: AbortSignal,
   ): Promise<DeliveredTogether>;
+  /**
+   * The headers of a delivery that is sent by itself, for people: secret values and the signature are
+   * replaced. Empty without a callback URL.
+   */
+  shownHeaders(crawler: Crawler, delivery: SentDelivery, sentAt: Date): readonly HeaderPair[];
   /** Sends the monitoring probe; healthy on any 2xx. */
   probe(crawler: Crawler, signal: AbortSignal): Promise<{ healthy: boolean; error: string }>;
 }

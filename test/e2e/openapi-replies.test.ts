@@ -139,6 +139,10 @@ const calls: readonly (readonly [string, () => Sent])[] = [
   ['CloseBatch', () => ({ path: { name: 'paused', batch: 'list' } })],
   ['ReadSitemap', () => ({ query: { url: url('/sitemap.txt') } })],
   ['PushAgain', () => ({ path: { crawler: 'kept' }, body: { reason: 'timeout' } })],
+  [
+    'ActOnMatches',
+    () => ({ path: { name: 'kept' }, body: { action: 'push_again', estimate: true } }),
+  ],
   ['CancelBatch', () => ({ path: { name: 'paused', batch: 'list' } })],
   ['ListHosts', () => name('paused')],
   ['ListHosts', () => name('kept')],

@@ -13,6 +13,7 @@ import {
   ListCrawlersRequestSchema,
   ListCrawlersResponseSchema,
 } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { createCrawlerClient, describeFailure } from '../../src/client/client.ts';
 import { NORMAL, type TestApp } from '../support/app.ts';
 import { type Site, startSite } from '../support/site.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -189,6 +190,18 @@ test('grpc-js, which offers HTTP/2 alone', async () => {
   client.close();
   const { crawlers } = fromBinary(ListCrawlersResponseSchema, reply ?? Buffer.alloc(0));
   expect(crawlers.map(({ name }) => name)).toEqual(['tls']);
+});
+
+test('the client of the project says that a certificate is not accepted', async () => {
+  const baseUrl = `https://localhost:${app.port}`;
+  await using trusting = createCrawlerClient({ baseUrl, token: NORMAL, ca: TLS_FIXTURE.cert });
+  expect((await trusting.crawlers.listCrawlers({})).crawlers).toHaveLength(1);
+  await using client = createCrawlerClient({ baseUrl, token: NORMAL });
+  const failure = await client.crawlers.listCrawlers({}).catch(describeFailure);
+  expect(failure).toMatchObject({
+    code: 'unavailable',
+    message: expect.stringMatching(/^The certificate of the service is not accepted \(self-signed/),
+  });
 });
 
 test('TLS_PREFERRED=http/1.1 gives HTTP/1.1 to clients that offer both', async () => {

@@ -23,6 +23,7 @@ const PAGES: readonly (readonly [path: string, token: string])[] = [
   ['/crawlers/shop/deliveries', NORMAL],
   ['/crawl', NORMAL],
   ['/find', NORMAL],
+  ['/jobs/0123456789abcdef01234567', NORMAL],
   ['/storage', NORMAL],
   ['/account', NORMAL],
   ['/accounts', ADMIN],
@@ -83,7 +84,7 @@ export async function goWithin(page: Page, path: string): Promise<void> {
 }
 
 /** What axe-core finds that keeps people from using the page. */
-function seriousFaults(page: Page): Promise<string[]> {
+export function seriousFaults(page: Page): Promise<string[]> {
   return faultsOf(page, ['serious', 'critical']);
 }
 

@@ -114,7 +114,7 @@ export async function createCrawlerRunBench(
         return {
           outcomes: deliveries.map((delivery) => toSettlement(delivery, 'delivered')),
           answer: { kind: 'acknowledged', answerMs: 1 },
-          posts: 1,
+          isTooLong: false,
         };
       },
     };

@@ -12,13 +12,202 @@ import { file_queuedcrawler_v1_crawler_service } from "./crawler_service_pb.ts";
 import type { HostWait } from "./host_service_pb.ts";
 import { file_queuedcrawler_v1_host_service } from "./host_service_pb.ts";
 import { file_queuedcrawler_v1_options } from "./options_pb.ts";
+import type { PushItem } from "./push_service_pb.ts";
+import { file_queuedcrawler_v1_push_service } from "./push_service_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file queuedcrawler/v1/activity_service.proto.
  */
 export const file_queuedcrawler_v1_activity_service: GenFile = /*@__PURE__*/
-  fileDesc("CidxdWV1ZWRjcmF3bGVyL3YxL2FjdGl2aXR5X3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEikQUKCVF1ZXVlZEpvYhILCgNyaWQYASABKAkSCwoDdXJsGAIgASgJEikKBXN0YXRlGAMgASgOMhoucXVldWVkY3Jhd2xlci52MS5Kb2JTdGF0ZRINCgV0cmllcxgEIAEoBRItCglwdXNoZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC25leHRfdHJ5X2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI3Cg5maXJzdF90cmllZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAIgBARI3Cg5xdWV1ZV9kZWFkbGluZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAYgBARIZCgxsYXN0X2ZhaWx1cmUYCSABKAlIAogBARIOCgZtZXRob2QYCiABKAkSMgoJaG9zdF93YWl0GAsgASgLMhoucXVldWVkY3Jhd2xlci52MS5Ib3N0V2FpdEgDiAEBEhUKCG1ldGFkYXRhGAwgASgJSASIAQESMwoKbm90X2JlZm9yZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIBYgBARIQCghwcmlvcml0eRgOIAEoBRISCgViYXRjaBgPIAEoCUgGiAEBEhUKCGFnYWluX29mGBAgASgJSAeIAQFCEQoPX2ZpcnN0X3RyaWVkX2F0QhEKD19xdWV1ZV9kZWFkbGluZUIPCg1fbGFzdF9mYWlsdXJlQgwKCl9ob3N0X3dhaXRCCwoJX21ldGFkYXRhQg0KC19ub3RfYmVmb3JlQggKBl9iYXRjaEILCglfYWdhaW5fb2YigAEKD0xpc3RKb2JzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEikKBXN0YXRlGAMgASgOMhoucXVldWVkY3Jhd2xlci52MS5Kb2JTdGF0ZRIRCglwYWdlX3NpemUYBCABKAUSEgoKcGFnZV90b2tlbhgFIAEoCSJWChBMaXN0Sm9ic1Jlc3BvbnNlEikKBGpvYnMYASADKAsyGy5xdWV1ZWRjcmF3bGVyLnYxLlF1ZXVlZEpvYhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiqgMKDVJlc3VsdFN1bW1hcnkSCwoDcmlkGAEgASgJEhIKCnB1c2hlZF91cmwYAiABKAkSCwoDdXJsGAMgASgJEhEKCWNiX3N0YXR1cxgEIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYBSABKAUSFAoHZmFpbHVyZRgGIAEoCUgAiAEBEi0KCXN0b3JlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMY29udGVudF90eXBlGAkgASgJEhIKCnNpemVfYnl0ZXMYCiABKAMSGwoOc2NyZWVuc2hvdF91cmwYCyABKAlIAYgBARIVCghtZXRhZGF0YRgMIAEoCUgCiAEBEhIKBWJhdGNoGA0gASgJSAOIAQESFQoIYWdhaW5fb2YYDiABKAlIBIgBAUIKCghfZmFpbHVyZUIRCg9fc2NyZWVuc2hvdF91cmxCCwoJX21ldGFkYXRhQggKBl9iYXRjaEILCglfYWdhaW5fb2YiiQEKEkxpc3RSZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEi8KB291dGNvbWUYAyABKA4yHi5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsT3V0Y29tZRIRCglwYWdlX3NpemUYBCABKAUSEgoKcGFnZV90b2tlbhgFIAEoCSJgChNMaXN0UmVzdWx0c1Jlc3BvbnNlEjAKB3Jlc3VsdHMYASADKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLlJlc3VsdFN1bW1hcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrwBChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCRIuCgVzdGF0ZRgDIAEoDjIfLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlTdGF0ZRIvCgdvdXRjb21lGAQgASgOMh4ucXVldWVkY3Jhd2xlci52MS5DcmF3bE91dGNvbWUSEQoJcGFnZV9zaXplGAUgASgFEhIKCnBhZ2VfdG9rZW4YBiABKAkiYQoWTGlzdERlbGl2ZXJpZXNSZXNwb25zZRIuCgpkZWxpdmVyaWVzGAEgAygLMhoucXVldWVkY3Jhd2xlci52MS5EZWxpdmVyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiXwoTTGlzdEZhaWx1cmVzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEisKBGtpbmQYAyABKA4yHS5xdWV1ZWRjcmF3bGVyLnYxLkZhaWx1cmVLaW5kImoKFExpc3RGYWlsdXJlc1Jlc3BvbnNlEi4KBmdyb3VwcxgBIAMoCzIeLnF1ZXVlZGNyYXdsZXIudjEuRmFpbHVyZUdyb3VwEhAKCGV4YW1pbmVkGAIgASgFEhAKCGhhc19tb3JlGAMgASgIIs0BCgxGYWlsdXJlR3JvdXASDgoGcmVhc29uGAEgASgJEhEKCWNiX3N0YXR1cxgCIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYAyABKAUSDQoFY291bnQYBCABKAUSLQoJbGF0ZXN0X2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCghleGFtcGxlcxgGIAMoCzIgLnF1ZXVlZGNyYXdsZXIudjEuRmFpbHVyZUV4YW1wbGUSDwoHcGVuZGluZxgHIAEoBSJiCg5GYWlsdXJlRXhhbXBsZRILCgNyaWQYASABKAkSCwoDdXJsGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZkZXRhaWwYBCABKAkiLAoORmluZFJpZFJlcXVlc3QSDQoFdG9rZW4YASABKAkSCwoDcmlkGAIgASgJIucBCg9GaW5kUmlkUmVzcG9uc2USCwoDcmlkGAEgASgJEg8KB2NyYXdsZXIYAiABKAkSLQoDam9iGAMgASgLMhsucXVldWVkY3Jhd2xlci52MS5RdWV1ZWRKb2JIAIgBARI0CgZyZXN1bHQYBCABKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLlJlc3VsdFN1bW1hcnlIAYgBARIxCghkZWxpdmVyeRgFIAEoCzIaLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnlIAogBAUIGCgRfam9iQgkKB19yZXN1bHRCCwoJX2RlbGl2ZXJ5IiMKEkdldEFjdGl2aXR5UmVxdWVzdBINCgV0b2tlbhgBIAEoCSJKChNHZXRBY3Rpdml0eVJlc3BvbnNlEjMKCGFjdGl2aXR5GAEgASgLMiEucXVldWVkY3Jhd2xlci52MS5BY2NvdW50QWN0aXZpdHki6gIKD0FjY291bnRBY3Rpdml0eRIPCgdhY2NvdW50GAEgASgJEg0KBWVtYWlsGAIgASgJEi8KCnRva2VuX3R5cGUYAyABKA4yGy5xdWV1ZWRjcmF3bGVyLnYxLlRva2VuVHlwZRIuCglhZG1pc3Npb24YBCABKAsyGy5xdWV1ZWRjcmF3bGVyLnYxLkFkbWlzc2lvbhIYChBjcmF3bGVyc19ydW5uaW5nGAUgASgFEh8KF2NyYXdsZXJzX3BhdXNlZF9ieV91c2VyGAYgASgFEiIKGmNyYXdsZXJzX3BhdXNlZF9ieV9tb25pdG9yGAcgASgFEjEKBnRvdGFscxgIIAEoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlckFjdGl2aXR5EhMKC2NvbmN1cnJlbmN5GAkgASgDEi8KC29ic2VydmVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKSAQoJQWRtaXNzaW9uEg4KBnF1ZXVlZBgBIAEoAxIVCg1hY2NvdW50X2xpbWl0GAIgASgDEhUKDXB1c2hlc19wYXVzZWQYAyABKAgSFQoNY3Jhd2xlcl9saW1pdBgEIAEoAxIVCg1mdWxsX2NyYXdsZXJzGAUgAygJEhkKEXB1c2hlc19wZXJfc2Vjb25kGAYgASgFIoYCChdMaXN0QXVkaXRSZWNvcmRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIoCgJieRgEIAEoDjIcLnF1ZXVlZGNyYXdsZXIudjEuQXVkaXRBY3RvchIOCgZtZXRob2QYBSABKAkSDwoHY3Jhd2xlchgGIAEoCRItCgRmcm9tGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBEisKAnRvGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQgcKBV9mcm9tQgUKA190byJjChhMaXN0QXVkaXRSZWNvcmRzUmVzcG9uc2USLgoHcmVjb3JkcxgBIAMoCzIdLnF1ZXVlZGNyYXdsZXIudjEuQXVkaXRSZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIsEBCgtBdWRpdFJlY29yZBIKCgJpZBgBIAEoCRImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoCYnkYAyABKA4yHC5xdWV1ZWRjcmF3bGVyLnYxLkF1ZGl0QWN0b3ISDgoGcmVtb3RlGAQgASgJEhIKCnJlcXVlc3RfaWQYBSABKAkSDgoGbWV0aG9kGAYgASgJEg8KB2NyYXdsZXIYByABKAkSDwoHY2hhbmdlcxgIIAEoCSrBAQoISm9iU3RhdGUSHwoVSk9CX1NUQVRFX1VOU1BFQ0lGSUVEEAAaBIq1GAASIgoRSk9CX1NUQVRFX1dBSVRJTkcQARoLirUYB3dhaXRpbmcSJAoSSk9CX1NUQVRFX1JFVFJZSU5HEAIaDIq1GAhyZXRyeWluZxIiChFKT0JfU1RBVEVfUlVOTklORxADGguKtRgHcnVubmluZxImChNKT0JfU1RBVEVfU0NIRURVTEVEEAQaDYq1GAlzY2hlZHVsZWQqhQEKDENyYXdsT3V0Y29tZRIjChlDUkFXTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAAaBIq1GAASKgoXQ1JBV0xfT1VUQ09NRV9DT01QTEVURUQQARoNirUYCWNvbXBsZXRlZBIkChRDUkFXTF9PVVRDT01FX0ZBSUxFRBACGgqKtRgGZmFpbGVkKqABCgtGYWlsdXJlS2luZBIiChhGQUlMVVJFX0tJTkRfVU5TUEVDSUZJRUQQABoEirUYABIhChJGQUlMVVJFX0tJTkRfQ1JBV0wQARoJirUYBWNyYXdsEiEKEkZBSUxVUkVfS0lORF9SRVRSWRACGgmKtRgFcmV0cnkSJwoVRkFJTFVSRV9LSU5EX0RFTElWRVJZEAMaDIq1GAhkZWxpdmVyeSqnAQoKQXVkaXRBY3RvchIhChdBVURJVF9BQ1RPUl9VTlNQRUNJRklFRBAAGgSKtRgAEiIKEkFVRElUX0FDVE9SX05PUk1BTBABGgqKtRgGbm9ybWFsEioKFkFVRElUX0FDVE9SX0pBVkFTQ1JJUFQQAhoOirUYCmphdmFzY3JpcHQSJgoUQVVESVRfQUNUT1JfT1BFUkFUT1IQAxoMirUYCG9wZXJhdG9yMv0HCg9BY3Rpdml0eVNlcnZpY2USgwEKCExpc3RKb2JzEiEucXVldWVkY3Jhd2xlci52MS5MaXN0Sm9ic1JlcXVlc3QaIi5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RKb2JzUmVzcG9uc2UiMJACAYq1GAUggICACILT5JMCHhIcL2NyYXdsZXIve3Rva2VufS97bmFtZX0vam9icxKjAQoLTGlzdFJlc3VsdHMSJC5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RSZXN1bHRzUmVxdWVzdBolLnF1ZXVlZGNyYXdsZXIudjEuTGlzdFJlc3VsdHNSZXNwb25zZSJHkAIBirUYBSCAgIAIgtPkkwI1WhISEC9zdG9yYWdlL3Jlc3VsdHMSHy9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L3Jlc3VsdHMSmwEKDkxpc3REZWxpdmVyaWVzEicucXVldWVkY3Jhd2xlci52MS5MaXN0RGVsaXZlcmllc1JlcXVlc3QaKC5xdWV1ZWRjcmF3bGVyLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiNpACAYq1GAUggICACILT5JMCJBIiL2NyYXdsZXIve3Rva2VufS97bmFtZX0vZGVsaXZlcmllcxKTAQoMTGlzdEZhaWx1cmVzEiUucXVldWVkY3Jhd2xlci52MS5MaXN0RmFpbHVyZXNSZXF1ZXN0GiYucXVldWVkY3Jhd2xlci52MS5MaXN0RmFpbHVyZXNSZXNwb25zZSI0kAIBirUYBSCAgIAIgtPkkwIiEiAvY3Jhd2xlci97dG9rZW59L3tuYW1lfS9mYWlsdXJlcxJ1CgdGaW5kUmlkEiAucXVldWVkY3Jhd2xlci52MS5GaW5kUmlkUmVxdWVzdBohLnF1ZXVlZGNyYXdsZXIudjEuRmluZFJpZFJlc3BvbnNlIiWQAgGC0+STAhwSGi9maW5kX2J5X3JpZC97dG9rZW59L3tyaWR9EoQBChBMaXN0QXVkaXRSZWNvcmRzEikucXVldWVkY3Jhd2xlci52MS5MaXN0QXVkaXRSZWNvcmRzUmVxdWVzdBoqLnF1ZXVlZGNyYXdsZXIudjEuTGlzdEF1ZGl0UmVjb3Jkc1Jlc3BvbnNlIhmQAgGC0+STAhASDi9hdWRpdC97dG9rZW59EosBCgtHZXRBY3Rpdml0eRIkLnF1ZXVlZGNyYXdsZXIudjEuR2V0QWN0aXZpdHlSZXF1ZXN0GiUucXVldWVkY3Jhd2xlci52MS5HZXRBY3Rpdml0eVJlc3BvbnNlIi+QAgGKtRgFIICAgAiC0+STAh1iCGFjdGl2aXR5EhEvYWN0aXZpdHkve3Rva2VufUJwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_crawler_service, file_queuedcrawler_v1_host_service, file_queuedcrawler_v1_options]);
+  fileDesc("CidxdWV1ZWRjcmF3bGVyL3YxL2FjdGl2aXR5X3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEi+gEKC01hdGNoRmlsdGVyEhQKDHVybF9jb250YWlucxgBIAEoCRIMCgRob3N0GAIgASgJEg0KBWJhdGNoGAMgASgJEg4KBnJlYXNvbhgEIAEoCRIWCgljYl9zdGF0dXMYBSABKAVIAIgBARIcCg9vcmlnaW5hbF9zdGF0dXMYBiABKAVIAYgBARIoCgRmcm9tGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgJ0bxgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDAoKX2NiX3N0YXR1c0ISChBfb3JpZ2luYWxfc3RhdHVzIs8CChNBY3RPbk1hdGNoZXNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkSLQoGYWN0aW9uGAMgASgOMh0ucXVldWVkY3Jhd2xlci52MS5NYXRjaEFjdGlvbhItCgZmaWx0ZXIYBCABKAsyHS5xdWV1ZWRjcmF3bGVyLnYxLk1hdGNoRmlsdGVyEi0KCWpvYl9zdGF0ZRgFIAEoDjIaLnF1ZXVlZGNyYXdsZXIudjEuSm9iU3RhdGUSNwoOZGVsaXZlcnlfc3RhdGUYBiABKA4yHy5xdWV1ZWRjcmF3bGVyLnYxLkRlbGl2ZXJ5U3RhdGUSLwoHb3V0Y29tZRgHIAEoDjIeLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xPdXRjb21lEhAKCGVzdGltYXRlGAggASgIEhIKCnBhZ2VfdG9rZW4YCSABKAkiXwoUQWN0T25NYXRjaGVzUmVzcG9uc2USDwoHbWF0Y2hlZBgBIAEoBRIMCgRkb25lGAIgASgFEg8KB3JlZnVzZWQYAyABKAUSFwoPbmV4dF9wYWdlX3Rva2VuGAQgASgJIrMFCglRdWV1ZWRKb2ISCwoDcmlkGAEgASgJEgsKA3VybBgCIAEoCRIpCgVzdGF0ZRgDIAEoDjIaLnF1ZXVlZGNyYXdsZXIudjEuSm9iU3RhdGUSDQoFdHJpZXMYBCABKAUSLQoJcHVzaGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtuZXh0X3RyeV9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoOZmlyc3RfdHJpZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSACIAQESNwoOcXVldWVfZGVhZGxpbmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAGIAQESGQoMbGFzdF9mYWlsdXJlGAkgASgJSAKIAQESDgoGbWV0aG9kGAogASgJEjIKCWhvc3Rfd2FpdBgLIAEoCzIaLnF1ZXVlZGNyYXdsZXIudjEuSG9zdFdhaXRIA4gBARIVCghtZXRhZGF0YRgMIAEoCUgEiAEBEjMKCm5vdF9iZWZvcmUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAWIAQESEAoIcHJpb3JpdHkYDiABKAUSEgoFYmF0Y2gYDyABKAlIBogBARIVCghhZ2Fpbl9vZhgQIAEoCUgHiAEBEhQKB2NsaW1iZWQYISABKAlICIgBAUIRCg9fZmlyc3RfdHJpZWRfYXRCEQoPX3F1ZXVlX2RlYWRsaW5lQg8KDV9sYXN0X2ZhaWx1cmVCDAoKX2hvc3Rfd2FpdEILCglfbWV0YWRhdGFCDQoLX25vdF9iZWZvcmVCCAoGX2JhdGNoQgsKCV9hZ2Fpbl9vZkIKCghfY2xpbWJlZCKvAQoPTGlzdEpvYnNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkSKQoFc3RhdGUYAyABKA4yGi5xdWV1ZWRjcmF3bGVyLnYxLkpvYlN0YXRlEhEKCXBhZ2Vfc2l6ZRgEIAEoBRISCgpwYWdlX3Rva2VuGAUgASgJEi0KBmZpbHRlchgGIAEoCzIdLnF1ZXVlZGNyYXdsZXIudjEuTWF0Y2hGaWx0ZXIiVgoQTGlzdEpvYnNSZXNwb25zZRIpCgRqb2JzGAEgAygLMhsucXVldWVkY3Jhd2xlci52MS5RdWV1ZWRKb2ISFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIugDCg1SZXN1bHRTdW1tYXJ5EgsKA3JpZBgBIAEoCRISCgpwdXNoZWRfdXJsGAIgASgJEgsKA3VybBgDIAEoCRIRCgljYl9zdGF0dXMYBCABKAUSFwoPb3JpZ2luYWxfc3RhdHVzGAUgASgFEhQKB2ZhaWx1cmUYBiABKAlIAIgBARItCglzdG9yZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDGNvbnRlbnRfdHlwZRgJIAEoCRISCgpzaXplX2J5dGVzGAogASgDEhsKDnNjcmVlbnNob3RfdXJsGAsgASgJSAGIAQESFQoIbWV0YWRhdGEYDCABKAlIAogBARISCgViYXRjaBgNIAEoCUgDiAEBEhUKCGFnYWluX29mGA4gASgJSASIAQESEQoEcnVuZxghIAEoCUgFiAEBEhQKB2NsaW1iZWQYIiABKAlIBogBAUIKCghfZmFpbHVyZUIRCg9fc2NyZWVuc2hvdF91cmxCCwoJX21ldGFkYXRhQggKBl9iYXRjaEILCglfYWdhaW5fb2ZCBwoFX3J1bmdCCgoIX2NsaW1iZWQiuAEKEkxpc3RSZXN1bHRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEi8KB291dGNvbWUYAyABKA4yHi5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsT3V0Y29tZRIRCglwYWdlX3NpemUYBCABKAUSEgoKcGFnZV90b2tlbhgFIAEoCRItCgZmaWx0ZXIYBiABKAsyHS5xdWV1ZWRjcmF3bGVyLnYxLk1hdGNoRmlsdGVyImAKE0xpc3RSZXN1bHRzUmVzcG9uc2USMAoHcmVzdWx0cxgBIAMoCzIfLnF1ZXVlZGNyYXdsZXIudjEuUmVzdWx0U3VtbWFyeRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAki6wEKFUxpc3REZWxpdmVyaWVzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIMCgRuYW1lGAIgASgJEi4KBXN0YXRlGAMgASgOMh8ucXVldWVkY3Jhd2xlci52MS5EZWxpdmVyeVN0YXRlEi8KB291dGNvbWUYBCABKA4yHi5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsT3V0Y29tZRIRCglwYWdlX3NpemUYBSABKAUSEgoKcGFnZV90b2tlbhgGIAEoCRItCgZmaWx0ZXIYByABKAsyHS5xdWV1ZWRjcmF3bGVyLnYxLk1hdGNoRmlsdGVyImEKFkxpc3REZWxpdmVyaWVzUmVzcG9uc2USLgoKZGVsaXZlcmllcxgBIAMoCzIaLnF1ZXVlZGNyYXdsZXIudjEuRGVsaXZlcnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIl8KE0xpc3RGYWlsdXJlc1JlcXVlc3QSDQoFdG9rZW4YASABKAkSDAoEbmFtZRgCIAEoCRIrCgRraW5kGAMgASgOMh0ucXVldWVkY3Jhd2xlci52MS5GYWlsdXJlS2luZCJqChRMaXN0RmFpbHVyZXNSZXNwb25zZRIuCgZncm91cHMYASADKAsyHi5xdWV1ZWRjcmF3bGVyLnYxLkZhaWx1cmVHcm91cBIQCghleGFtaW5lZBgCIAEoBRIQCghoYXNfbW9yZRgDIAEoCCLNAQoMRmFpbHVyZUdyb3VwEg4KBnJlYXNvbhgBIAEoCRIRCgljYl9zdGF0dXMYAiABKAUSFwoPb3JpZ2luYWxfc3RhdHVzGAMgASgFEg0KBWNvdW50GAQgASgFEi0KCWxhdGVzdF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoIZXhhbXBsZXMYBiADKAsyIC5xdWV1ZWRjcmF3bGVyLnYxLkZhaWx1cmVFeGFtcGxlEg8KB3BlbmRpbmcYByABKAUiYgoORmFpbHVyZUV4YW1wbGUSCwoDcmlkGAEgASgJEgsKA3VybBgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGZGV0YWlsGAQgASgJIiwKDkZpbmRSaWRSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgsKA3JpZBgCIAEoCSKGBAoPRmluZFJpZFJlc3BvbnNlEgsKA3JpZBgBIAEoCRIPCgdjcmF3bGVyGAIgASgJEi0KA2pvYhgDIAEoCzIbLnF1ZXVlZGNyYXdsZXIudjEuUXVldWVkSm9iSACIAQESNAoGcmVzdWx0GAQgASgLMh8ucXVldWVkY3Jhd2xlci52MS5SZXN1bHRTdW1tYXJ5SAGIAQESMQoIZGVsaXZlcnkYBSABKAsyGi5xdWV1ZWRjcmF3bGVyLnYxLkRlbGl2ZXJ5SAKIAQESLQoJcHVzaGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV0cmllcxgHIAMoCzIaLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xUcnkSEQoJd2FpdHNfZm9yGAggASgJEjQKC3dhaXRzX3VudGlsGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgDiAEBEi0KBHB1c2gYCiABKAsyGi5xdWV1ZWRjcmF3bGVyLnYxLlB1c2hJdGVtSASIAQESMgoMc2VudF9oZWFkZXJzGAsgAygLMhwucXVldWVkY3Jhd2xlci52MS5TZW50SGVhZGVyQgYKBF9qb2JCCQoHX3Jlc3VsdEILCglfZGVsaXZlcnlCDgoMX3dhaXRzX3VudGlsQgcKBV9wdXNoIrYBCghDcmF3bFRyeRIuCgpzdGFydGVkX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtkdXJhdGlvbl9tcxgCIAEoBRIXCg9vcmlnaW5hbF9zdGF0dXMYAyABKAUSFAoHZmFpbHVyZRgEIAEoCUgAiAEBEioKBXN0ZXBzGAUgAygLMhsucXVldWVkY3Jhd2xlci52MS5DcmF3bFN0ZXBCCgoIX2ZhaWx1cmUiLgoJQ3Jhd2xTdGVwEgwKBG5hbWUYASABKAkSEwoLZHVyYXRpb25fbXMYAiABKAUiKQoKU2VudEhlYWRlchIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgJIiMKEkdldEFjdGl2aXR5UmVxdWVzdBINCgV0b2tlbhgBIAEoCSJKChNHZXRBY3Rpdml0eVJlc3BvbnNlEjMKCGFjdGl2aXR5GAEgASgLMiEucXVldWVkY3Jhd2xlci52MS5BY2NvdW50QWN0aXZpdHki6gIKD0FjY291bnRBY3Rpdml0eRIPCgdhY2NvdW50GAEgASgJEg0KBWVtYWlsGAIgASgJEi8KCnRva2VuX3R5cGUYAyABKA4yGy5xdWV1ZWRjcmF3bGVyLnYxLlRva2VuVHlwZRIuCglhZG1pc3Npb24YBCABKAsyGy5xdWV1ZWRjcmF3bGVyLnYxLkFkbWlzc2lvbhIYChBjcmF3bGVyc19ydW5uaW5nGAUgASgFEh8KF2NyYXdsZXJzX3BhdXNlZF9ieV91c2VyGAYgASgFEiIKGmNyYXdsZXJzX3BhdXNlZF9ieV9tb25pdG9yGAcgASgFEjEKBnRvdGFscxgIIAEoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlckFjdGl2aXR5EhMKC2NvbmN1cnJlbmN5GAkgASgDEi8KC29ic2VydmVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKSAQoJQWRtaXNzaW9uEg4KBnF1ZXVlZBgBIAEoAxIVCg1hY2NvdW50X2xpbWl0GAIgASgDEhUKDXB1c2hlc19wYXVzZWQYAyABKAgSFQoNY3Jhd2xlcl9saW1pdBgEIAEoAxIVCg1mdWxsX2NyYXdsZXJzGAUgAygJEhkKEXB1c2hlc19wZXJfc2Vjb25kGAYgASgFIoYCChdMaXN0QXVkaXRSZWNvcmRzUmVxdWVzdBINCgV0b2tlbhgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIoCgJieRgEIAEoDjIcLnF1ZXVlZGNyYXdsZXIudjEuQXVkaXRBY3RvchIOCgZtZXRob2QYBSABKAkSDwoHY3Jhd2xlchgGIAEoCRItCgRmcm9tGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBEisKAnRvGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQgcKBV9mcm9tQgUKA190byJjChhMaXN0QXVkaXRSZWNvcmRzUmVzcG9uc2USLgoHcmVjb3JkcxgBIAMoCzIdLnF1ZXVlZGNyYXdsZXIudjEuQXVkaXRSZWNvcmQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIsEBCgtBdWRpdFJlY29yZBIKCgJpZBgBIAEoCRImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoCYnkYAyABKA4yHC5xdWV1ZWRjcmF3bGVyLnYxLkF1ZGl0QWN0b3ISDgoGcmVtb3RlGAQgASgJEhIKCnJlcXVlc3RfaWQYBSABKAkSDgoGbWV0aG9kGAYgASgJEg8KB2NyYXdsZXIYByABKAkSDwoHY2hhbmdlcxgIIAEoCSrnAQoLTWF0Y2hBY3Rpb24SIgoYTUFUQ0hfQUNUSU9OX1VOU1BFQ0lGSUVEEAAaBIq1GAASLQoYTUFUQ0hfQUNUSU9OX1JFTU9WRV9KT0JTEAEaD4q1GAtyZW1vdmVfam9icxIzChtNQVRDSF9BQ1RJT05fUkVNT1ZFX1JFU1VMVFMQAhoSirUYDnJlbW92ZV9yZXN1bHRzEiMKE01BVENIX0FDVElPTl9SRVBMQVkQAxoKirUYBnJlcGxheRIrChdNQVRDSF9BQ1RJT05fUFVTSF9BR0FJThAEGg6KtRgKcHVzaF9hZ2FpbirBAQoISm9iU3RhdGUSHwoVSk9CX1NUQVRFX1VOU1BFQ0lGSUVEEAAaBIq1GAASIgoRSk9CX1NUQVRFX1dBSVRJTkcQARoLirUYB3dhaXRpbmcSJAoSSk9CX1NUQVRFX1JFVFJZSU5HEAIaDIq1GAhyZXRyeWluZxIiChFKT0JfU1RBVEVfUlVOTklORxADGguKtRgHcnVubmluZxImChNKT0JfU1RBVEVfU0NIRURVTEVEEAQaDYq1GAlzY2hlZHVsZWQqhQEKDENyYXdsT3V0Y29tZRIjChlDUkFXTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAAaBIq1GAASKgoXQ1JBV0xfT1VUQ09NRV9DT01QTEVURUQQARoNirUYCWNvbXBsZXRlZBIkChRDUkFXTF9PVVRDT01FX0ZBSUxFRBACGgqKtRgGZmFpbGVkKqABCgtGYWlsdXJlS2luZBIiChhGQUlMVVJFX0tJTkRfVU5TUEVDSUZJRUQQABoEirUYABIhChJGQUlMVVJFX0tJTkRfQ1JBV0wQARoJirUYBWNyYXdsEiEKEkZBSUxVUkVfS0lORF9SRVRSWRACGgmKtRgFcmV0cnkSJwoVRkFJTFVSRV9LSU5EX0RFTElWRVJZEAMaDIq1GAhkZWxpdmVyeSqnAQoKQXVkaXRBY3RvchIhChdBVURJVF9BQ1RPUl9VTlNQRUNJRklFRBAAGgSKtRgAEiIKEkFVRElUX0FDVE9SX05PUk1BTBABGgqKtRgGbm9ybWFsEioKFkFVRElUX0FDVE9SX0pBVkFTQ1JJUFQQAhoOirUYCmphdmFzY3JpcHQSJgoUQVVESVRfQUNUT1JfT1BFUkFUT1IQAxoMirUYCG9wZXJhdG9yMocJCg9BY3Rpdml0eVNlcnZpY2UShwEKDEFjdE9uTWF0Y2hlcxIlLnF1ZXVlZGNyYXdsZXIudjEuQWN0T25NYXRjaGVzUmVxdWVzdBomLnF1ZXVlZGNyYXdsZXIudjEuQWN0T25NYXRjaGVzUmVzcG9uc2UiJoLT5JMCIDoBKiIbL2NyYXdsZXIve3Rva2VufS97bmFtZX0vYWN0MAESgwEKCExpc3RKb2JzEiEucXVldWVkY3Jhd2xlci52MS5MaXN0Sm9ic1JlcXVlc3QaIi5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RKb2JzUmVzcG9uc2UiMJACAYq1GAUggICACILT5JMCHhIcL2NyYXdsZXIve3Rva2VufS97bmFtZX0vam9icxKjAQoLTGlzdFJlc3VsdHMSJC5xdWV1ZWRjcmF3bGVyLnYxLkxpc3RSZXN1bHRzUmVxdWVzdBolLnF1ZXVlZGNyYXdsZXIudjEuTGlzdFJlc3VsdHNSZXNwb25zZSJHkAIBirUYBSCAgIAIgtPkkwI1WhISEC9zdG9yYWdlL3Jlc3VsdHMSHy9jcmF3bGVyL3t0b2tlbn0ve25hbWV9L3Jlc3VsdHMSmwEKDkxpc3REZWxpdmVyaWVzEicucXVldWVkY3Jhd2xlci52MS5MaXN0RGVsaXZlcmllc1JlcXVlc3QaKC5xdWV1ZWRjcmF3bGVyLnYxLkxpc3REZWxpdmVyaWVzUmVzcG9uc2UiNpACAYq1GAUggICACILT5JMCJBIiL2NyYXdsZXIve3Rva2VufS97bmFtZX0vZGVsaXZlcmllcxKTAQoMTGlzdEZhaWx1cmVzEiUucXVldWVkY3Jhd2xlci52MS5MaXN0RmFpbHVyZXNSZXF1ZXN0GiYucXVldWVkY3Jhd2xlci52MS5MaXN0RmFpbHVyZXNSZXNwb25zZSI0kAIBirUYBSCAgIAIgtPkkwIiEiAvY3Jhd2xlci97dG9rZW59L3tuYW1lfS9mYWlsdXJlcxJ1CgdGaW5kUmlkEiAucXVldWVkY3Jhd2xlci52MS5GaW5kUmlkUmVxdWVzdBohLnF1ZXVlZGNyYXdsZXIudjEuRmluZFJpZFJlc3BvbnNlIiWQAgGC0+STAhwSGi9maW5kX2J5X3JpZC97dG9rZW59L3tyaWR9EoQBChBMaXN0QXVkaXRSZWNvcmRzEikucXVldWVkY3Jhd2xlci52MS5MaXN0QXVkaXRSZWNvcmRzUmVxdWVzdBoqLnF1ZXVlZGNyYXdsZXIudjEuTGlzdEF1ZGl0UmVjb3Jkc1Jlc3BvbnNlIhmQAgGC0+STAhASDi9hdWRpdC97dG9rZW59EosBCgtHZXRBY3Rpdml0eRIkLnF1ZXVlZGNyYXdsZXIudjEuR2V0QWN0aXZpdHlSZXF1ZXN0GiUucXVldWVkY3Jhd2xlci52MS5HZXRBY3Rpdml0eVJlc3BvbnNlIi+QAgGKtRgFIICAgAiC0+STAh1iCGFjdGl2aXR5EhEvYWN0aXZpdHkve3Rva2VufUJwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_crawler_service, file_queuedcrawler_v1_host_service, file_queuedcrawler_v1_options, file_queuedcrawler_v1_push_service]);
+
+/**
+ * Which jobs, results or deliveries are meant. All conditions together; those that are absent or empty select all.
+ *
+ * @generated from message queuedcrawler.v1.MatchFilter
+ */
+export type MatchFilter = Message<"queuedcrawler.v1.MatchFilter"> & {
+  /**
+   * A part of the pushed URL; upper and lower case are the same.
+   *
+   * @generated from field: string url_contains = 1;
+   */
+  urlContains: string;
+
+  /**
+   * The host of the pushed URL, with its port unless that is the default one.
+   *
+   * @generated from field: string host = 2;
+   */
+  host: string;
+
+  /**
+   * The batch of the push.
+   *
+   * @generated from field: string batch = 3;
+   */
+  batch: string;
+
+  /**
+   * Why the crawl or its last try failed; of a delivery also why its last attempt failed. A word as ListFailures has it.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+
+  /**
+   * Status given by the service. Selects no jobs.
+   *
+   * @generated from field: optional int32 cb_status = 5;
+   */
+  cbStatus?: number | undefined;
+
+  /**
+   * Status of the crawled site, 0 for those without one. Selects no jobs.
+   *
+   * @generated from field: optional int32 original_status = 6;
+   */
+  originalStatus?: number | undefined;
+
+  /**
+   * Pushed (jobs), stored (results) or crawled (deliveries) at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp from = 7;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * The same, before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp to = 8;
+   */
+  to?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.MatchFilter.
+ * Use `create(MatchFilterSchema)` to create a new message.
+ */
+export const MatchFilterSchema: GenMessage<MatchFilter> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_activity_service, 0);
+
+/**
+ * @generated from message queuedcrawler.v1.ActOnMatchesRequest
+ */
+export type ActOnMatchesRequest = Message<"queuedcrawler.v1.ActOnMatchesRequest"> & {
+  /**
+   * See the service.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * The crawler.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * What is done.
+   *
+   * @generated from field: queuedcrawler.v1.MatchAction action = 3;
+   */
+  action: MatchAction;
+
+  /**
+   * With which; an empty one selects all.
+   *
+   * @generated from field: queuedcrawler.v1.MatchFilter filter = 4;
+   */
+  filter?: MatchFilter | undefined;
+
+  /**
+   * Of jobs, only those in this state.
+   *
+   * @generated from field: queuedcrawler.v1.JobState job_state = 5;
+   */
+  jobState: JobState;
+
+  /**
+   * Of deliveries, only those in this state.
+   *
+   * @generated from field: queuedcrawler.v1.DeliveryState delivery_state = 6;
+   */
+  deliveryState: DeliveryState;
+
+  /**
+   * Of results and deliveries, only those whose crawl ended so.
+   *
+   * @generated from field: queuedcrawler.v1.CrawlOutcome outcome = 7;
+   */
+  outcome: CrawlOutcome;
+
+  /**
+   * Count only, and do nothing.
+   *
+   * @generated from field: bool estimate = 8;
+   */
+  estimate: boolean;
+
+  /**
+   * The `next_page_token` of the last message of a stream that was stopped.
+   *
+   * @generated from field: string page_token = 9;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.ActOnMatchesRequest.
+ * Use `create(ActOnMatchesRequestSchema)` to create a new message.
+ */
+export const ActOnMatchesRequestSchema: GenMessage<ActOnMatchesRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_activity_service, 1);
+
+/**
+ * How far it is; one for each part.
+ *
+ * @generated from message queuedcrawler.v1.ActOnMatchesResponse
+ */
+export type ActOnMatchesResponse = Message<"queuedcrawler.v1.ActOnMatchesResponse"> & {
+  /**
+   * How many the filter has selected so far.
+   *
+   * @generated from field: int32 matched = 1;
+   */
+  matched: number;
+
+  /**
+   * With how many of them it was done; 0 of an estimate.
+   *
+   * @generated from field: int32 done = 2;
+   */
+  done: number;
+
+  /**
+   * How many were refused, such as pushes without room, or had ended meanwhile.
+   *
+   * @generated from field: int32 refused = 3;
+   */
+  refused: number;
+
+  /**
+   * Where to continue; empty on the last message.
+   *
+   * @generated from field: string next_page_token = 4;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.ActOnMatchesResponse.
+ * Use `create(ActOnMatchesResponseSchema)` to create a new message.
+ */
+export const ActOnMatchesResponseSchema: GenMessage<ActOnMatchesResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_activity_service, 2);
 
 /**
  * A job in a crawler's queue.
@@ -137,6 +326,14 @@ export type QueuedJob = Message<"queuedcrawler.v1.QueuedJob"> & {
    * @generated from field: optional string again_of = 16;
    */
   againOf?: string | undefined;
+
+  /**
+   * The rungs of the crawler's ladder that have blocked it, with the reasons: `direct forbidden, pool:a captcha`. Its next try takes
+   * the rung after them.
+   *
+   * @generated from field: optional string climbed = 33;
+   */
+  climbed?: string | undefined;
 };
 
 /**
@@ -144,7 +341,7 @@ export type QueuedJob = Message<"queuedcrawler.v1.QueuedJob"> & {
  * Use `create(QueuedJobSchema)` to create a new message.
  */
 export const QueuedJobSchema: GenMessage<QueuedJob> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 0);
+  messageDesc(file_queuedcrawler_v1_activity_service, 3);
 
 /**
  * @generated from message queuedcrawler.v1.ListJobsRequest
@@ -184,6 +381,13 @@ export type ListJobsRequest = Message<"queuedcrawler.v1.ListJobsRequest"> & {
    * @generated from field: string page_token = 5;
    */
   pageToken: string;
+
+  /**
+   * Only these.
+   *
+   * @generated from field: queuedcrawler.v1.MatchFilter filter = 6;
+   */
+  filter?: MatchFilter | undefined;
 };
 
 /**
@@ -191,7 +395,7 @@ export type ListJobsRequest = Message<"queuedcrawler.v1.ListJobsRequest"> & {
  * Use `create(ListJobsRequestSchema)` to create a new message.
  */
 export const ListJobsRequestSchema: GenMessage<ListJobsRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 1);
+  messageDesc(file_queuedcrawler_v1_activity_service, 4);
 
 /**
  * @generated from message queuedcrawler.v1.ListJobsResponse
@@ -217,7 +421,7 @@ export type ListJobsResponse = Message<"queuedcrawler.v1.ListJobsResponse"> & {
  * Use `create(ListJobsResponseSchema)` to create a new message.
  */
 export const ListJobsResponseSchema: GenMessage<ListJobsResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 2);
+  messageDesc(file_queuedcrawler_v1_activity_service, 5);
 
 /**
  * A stored result without its page.
@@ -322,6 +526,20 @@ export type ResultSummary = Message<"queuedcrawler.v1.ResultSummary"> & {
    * @generated from field: optional string again_of = 14;
    */
   againOf?: string | undefined;
+
+  /**
+   * The rung of the crawler's ladder that the page came by; absent without a ladder.
+   *
+   * @generated from field: optional string rung = 33;
+   */
+  rung?: string | undefined;
+
+  /**
+   * The rungs that had blocked it, with the reasons.
+   *
+   * @generated from field: optional string climbed = 34;
+   */
+  climbed?: string | undefined;
 };
 
 /**
@@ -329,7 +547,7 @@ export type ResultSummary = Message<"queuedcrawler.v1.ResultSummary"> & {
  * Use `create(ResultSummarySchema)` to create a new message.
  */
 export const ResultSummarySchema: GenMessage<ResultSummary> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 3);
+  messageDesc(file_queuedcrawler_v1_activity_service, 6);
 
 /**
  * @generated from message queuedcrawler.v1.ListResultsRequest
@@ -369,6 +587,13 @@ export type ListResultsRequest = Message<"queuedcrawler.v1.ListResultsRequest"> 
    * @generated from field: string page_token = 5;
    */
   pageToken: string;
+
+  /**
+   * Only these.
+   *
+   * @generated from field: queuedcrawler.v1.MatchFilter filter = 6;
+   */
+  filter?: MatchFilter | undefined;
 };
 
 /**
@@ -376,7 +601,7 @@ export type ListResultsRequest = Message<"queuedcrawler.v1.ListResultsRequest"> 
  * Use `create(ListResultsRequestSchema)` to create a new message.
  */
 export const ListResultsRequestSchema: GenMessage<ListResultsRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 4);
+  messageDesc(file_queuedcrawler_v1_activity_service, 7);
 
 /**
  * @generated from message queuedcrawler.v1.ListResultsResponse
@@ -402,7 +627,7 @@ export type ListResultsResponse = Message<"queuedcrawler.v1.ListResultsResponse"
  * Use `create(ListResultsResponseSchema)` to create a new message.
  */
 export const ListResultsResponseSchema: GenMessage<ListResultsResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 5);
+  messageDesc(file_queuedcrawler_v1_activity_service, 8);
 
 /**
  * @generated from message queuedcrawler.v1.ListDeliveriesRequest
@@ -449,6 +674,13 @@ export type ListDeliveriesRequest = Message<"queuedcrawler.v1.ListDeliveriesRequ
    * @generated from field: string page_token = 6;
    */
   pageToken: string;
+
+  /**
+   * Only these.
+   *
+   * @generated from field: queuedcrawler.v1.MatchFilter filter = 7;
+   */
+  filter?: MatchFilter | undefined;
 };
 
 /**
@@ -456,7 +688,7 @@ export type ListDeliveriesRequest = Message<"queuedcrawler.v1.ListDeliveriesRequ
  * Use `create(ListDeliveriesRequestSchema)` to create a new message.
  */
 export const ListDeliveriesRequestSchema: GenMessage<ListDeliveriesRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 6);
+  messageDesc(file_queuedcrawler_v1_activity_service, 9);
 
 /**
  * @generated from message queuedcrawler.v1.ListDeliveriesResponse
@@ -482,7 +714,7 @@ export type ListDeliveriesResponse = Message<"queuedcrawler.v1.ListDeliveriesRes
  * Use `create(ListDeliveriesResponseSchema)` to create a new message.
  */
 export const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 7);
+  messageDesc(file_queuedcrawler_v1_activity_service, 10);
 
 /**
  * @generated from message queuedcrawler.v1.ListFailuresRequest
@@ -515,7 +747,7 @@ export type ListFailuresRequest = Message<"queuedcrawler.v1.ListFailuresRequest"
  * Use `create(ListFailuresRequestSchema)` to create a new message.
  */
 export const ListFailuresRequestSchema: GenMessage<ListFailuresRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 8);
+  messageDesc(file_queuedcrawler_v1_activity_service, 11);
 
 /**
  * @generated from message queuedcrawler.v1.ListFailuresResponse
@@ -548,7 +780,7 @@ export type ListFailuresResponse = Message<"queuedcrawler.v1.ListFailuresRespons
  * Use `create(ListFailuresResponseSchema)` to create a new message.
  */
 export const ListFailuresResponseSchema: GenMessage<ListFailuresResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 9);
+  messageDesc(file_queuedcrawler_v1_activity_service, 12);
 
 /**
  * Failures that have the same reason.
@@ -611,7 +843,7 @@ export type FailureGroup = Message<"queuedcrawler.v1.FailureGroup"> & {
  * Use `create(FailureGroupSchema)` to create a new message.
  */
 export const FailureGroupSchema: GenMessage<FailureGroup> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 10);
+  messageDesc(file_queuedcrawler_v1_activity_service, 13);
 
 /**
  * One failure of a group.
@@ -653,7 +885,7 @@ export type FailureExample = Message<"queuedcrawler.v1.FailureExample"> & {
  * Use `create(FailureExampleSchema)` to create a new message.
  */
 export const FailureExampleSchema: GenMessage<FailureExample> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 11);
+  messageDesc(file_queuedcrawler_v1_activity_service, 14);
 
 /**
  * @generated from message queuedcrawler.v1.FindRidRequest
@@ -679,7 +911,7 @@ export type FindRidRequest = Message<"queuedcrawler.v1.FindRidRequest"> & {
  * Use `create(FindRidRequestSchema)` to create a new message.
  */
 export const FindRidRequestSchema: GenMessage<FindRidRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 12);
+  messageDesc(file_queuedcrawler_v1_activity_service, 15);
 
 /**
  * Each part is present when there is one.
@@ -721,6 +953,52 @@ export type FindRidResponse = Message<"queuedcrawler.v1.FindRidResponse"> & {
    * @generated from field: optional queuedcrawler.v1.Delivery delivery = 5;
    */
   delivery?: Delivery | undefined;
+
+  /**
+   * When it was pushed.
+   *
+   * @generated from field: google.protobuf.Timestamp pushed_at = 6;
+   */
+  pushedAt?: Timestamp | undefined;
+
+  /**
+   * Each crawl of it, oldest first, the last 10. None of a crawl that a process did not survive, of one that storage answered, nor
+   * of jobs of an older version.
+   *
+   * @generated from field: repeated queuedcrawler.v1.CrawlTry tries = 7;
+   */
+  tries: CrawlTry[];
+
+  /**
+   * What it waits for: `monitor_pause`, `user_pause`, `host_pause`, `not_before`, `retry`, `host`, `turn`, `crawl`, `delivery`, and
+   * empty when nothing is left to be done. See QueuedJob.host_wait on hosts.
+   *
+   * @generated from field: string waits_for = 8;
+   */
+  waitsFor: string;
+
+  /**
+   * When that is over at the earliest, if it is known.
+   *
+   * @generated from field: optional google.protobuf.Timestamp waits_until = 9;
+   */
+  waitsUntil?: Timestamp | undefined;
+
+  /**
+   * What PushBatch takes to do the same again. Absent for a crawl that ended well and was not a plain GET: of those the parameters are
+   * not kept.
+   *
+   * @generated from field: optional queuedcrawler.v1.PushItem push = 10;
+   */
+  push?: PushItem | undefined;
+
+  /**
+   * The headers of the latest POST to the callback URL as they follow from the delivery and the present settings. Signature and
+   * known secrets are hidden. Empty with `deliver_batch`.
+   *
+   * @generated from field: repeated queuedcrawler.v1.SentHeader sent_headers = 11;
+   */
+  sentHeaders: SentHeader[];
 };
 
 /**
@@ -728,7 +1006,114 @@ export type FindRidResponse = Message<"queuedcrawler.v1.FindRidResponse"> & {
  * Use `create(FindRidResponseSchema)` to create a new message.
  */
 export const FindRidResponseSchema: GenMessage<FindRidResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 13);
+  messageDesc(file_queuedcrawler_v1_activity_service, 16);
+
+/**
+ * One crawl of a job.
+ *
+ * @generated from message queuedcrawler.v1.CrawlTry
+ */
+export type CrawlTry = Message<"queuedcrawler.v1.CrawlTry"> & {
+  /**
+   * When it began.
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 1;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * How long it took.
+   *
+   * @generated from field: int32 duration_ms = 2;
+   */
+  durationMs: number;
+
+  /**
+   * Status of the crawled site, 0 when it gave none.
+   *
+   * @generated from field: int32 original_status = 3;
+   */
+  originalStatus: number;
+
+  /**
+   * Why it failed; absent when it ended well.
+   *
+   * @generated from field: optional string failure = 4;
+   */
+  failure?: string | undefined;
+
+  /**
+   * What took how long, in order. Plain requests have `redirects`, `name`, `connect` and `tls` of a new connection or the wait for any
+   * `connection`, `first_byte` and `body`. The browser has `page`, `navigate`, `load`, each step that the parameters ask for, `capture` and
+   * `screenshot`. Parts of less than a millisecond are left out.
+   *
+   * @generated from field: repeated queuedcrawler.v1.CrawlStep steps = 5;
+   */
+  steps: CrawlStep[];
+};
+
+/**
+ * Describes the message queuedcrawler.v1.CrawlTry.
+ * Use `create(CrawlTrySchema)` to create a new message.
+ */
+export const CrawlTrySchema: GenMessage<CrawlTry> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_activity_service, 17);
+
+/**
+ * A part of a crawl.
+ *
+ * @generated from message queuedcrawler.v1.CrawlStep
+ */
+export type CrawlStep = Message<"queuedcrawler.v1.CrawlStep"> & {
+  /**
+   * Its name; see CrawlTry.steps.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * How long it took.
+   *
+   * @generated from field: int32 duration_ms = 2;
+   */
+  durationMs: number;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.CrawlStep.
+ * Use `create(CrawlStepSchema)` to create a new message.
+ */
+export const CrawlStepSchema: GenMessage<CrawlStep> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_activity_service, 18);
+
+/**
+ * A header of a POST to the callback URL.
+ *
+ * @generated from message queuedcrawler.v1.SentHeader
+ */
+export type SentHeader = Message<"queuedcrawler.v1.SentHeader"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Its value, `(hidden)` if it is secret.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.SentHeader.
+ * Use `create(SentHeaderSchema)` to create a new message.
+ */
+export const SentHeaderSchema: GenMessage<SentHeader> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_activity_service, 19);
 
 /**
  * @generated from message queuedcrawler.v1.GetActivityRequest
@@ -747,7 +1132,7 @@ export type GetActivityRequest = Message<"queuedcrawler.v1.GetActivityRequest"> 
  * Use `create(GetActivityRequestSchema)` to create a new message.
  */
 export const GetActivityRequestSchema: GenMessage<GetActivityRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 14);
+  messageDesc(file_queuedcrawler_v1_activity_service, 20);
 
 /**
  * @generated from message queuedcrawler.v1.GetActivityResponse
@@ -766,7 +1151,7 @@ export type GetActivityResponse = Message<"queuedcrawler.v1.GetActivityResponse"
  * Use `create(GetActivityResponseSchema)` to create a new message.
  */
 export const GetActivityResponseSchema: GenMessage<GetActivityResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 15);
+  messageDesc(file_queuedcrawler_v1_activity_service, 21);
 
 /**
  * What an account does, and whether it may push.
@@ -850,7 +1235,7 @@ export type AccountActivity = Message<"queuedcrawler.v1.AccountActivity"> & {
  * Use `create(AccountActivitySchema)` to create a new message.
  */
 export const AccountActivitySchema: GenMessage<AccountActivity> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 16);
+  messageDesc(file_queuedcrawler_v1_activity_service, 22);
 
 /**
  * Whether pushes are accepted, by both limits of queues.
@@ -906,7 +1291,7 @@ export type Admission = Message<"queuedcrawler.v1.Admission"> & {
  * Use `create(AdmissionSchema)` to create a new message.
  */
 export const AdmissionSchema: GenMessage<Admission> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 17);
+  messageDesc(file_queuedcrawler_v1_activity_service, 23);
 
 /**
  * @generated from message queuedcrawler.v1.ListAuditRecordsRequest
@@ -974,7 +1359,7 @@ export type ListAuditRecordsRequest = Message<"queuedcrawler.v1.ListAuditRecords
  * Use `create(ListAuditRecordsRequestSchema)` to create a new message.
  */
 export const ListAuditRecordsRequestSchema: GenMessage<ListAuditRecordsRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 18);
+  messageDesc(file_queuedcrawler_v1_activity_service, 24);
 
 /**
  * @generated from message queuedcrawler.v1.ListAuditRecordsResponse
@@ -1000,7 +1385,7 @@ export type ListAuditRecordsResponse = Message<"queuedcrawler.v1.ListAuditRecord
  * Use `create(ListAuditRecordsResponseSchema)` to create a new message.
  */
 export const ListAuditRecordsResponseSchema: GenMessage<ListAuditRecordsResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 19);
+  messageDesc(file_queuedcrawler_v1_activity_service, 25);
 
 /**
  * A call that changed something.
@@ -1070,7 +1455,62 @@ export type AuditRecord = Message<"queuedcrawler.v1.AuditRecord"> & {
  * Use `create(AuditRecordSchema)` to create a new message.
  */
 export const AuditRecordSchema: GenMessage<AuditRecord> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_activity_service, 20);
+  messageDesc(file_queuedcrawler_v1_activity_service, 26);
+
+/**
+ * What is done with all that a filter selects.
+ *
+ * @generated from enum queuedcrawler.v1.MatchAction
+ */
+export const MatchAction = {
+  /**
+   * Not said.
+   *
+   * @generated from enum value: MATCH_ACTION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Removes waiting and retrying jobs from the queue.
+   *
+   * @generated from enum value: MATCH_ACTION_REMOVE_JOBS = 1;
+   */
+  REMOVE_JOBS: 1,
+
+  /**
+   * Removes stored results.
+   *
+   * @generated from enum value: MATCH_ACTION_REMOVE_RESULTS = 2;
+   */
+  REMOVE_RESULTS: 2,
+
+  /**
+   * Makes deliveries due again.
+   *
+   * @generated from enum value: MATCH_ACTION_REPLAY = 3;
+   */
+  REPLAY: 3,
+
+  /**
+   * Pushes failed crawls again, as PushAgain does.
+   *
+   * @generated from enum value: MATCH_ACTION_PUSH_AGAIN = 4;
+   */
+  PUSH_AGAIN: 4,
+} as const;
+
+/**
+ * What is done with all that a filter selects.
+ *
+ * @generated from enum queuedcrawler.v1.MatchAction
+ */
+export type MatchAction = (typeof MatchAction)[keyof typeof MatchAction] | UnknownEnum;
+
+/**
+ * Describes the enum queuedcrawler.v1.MatchAction.
+ */
+export const MatchActionSchema: GenEnum<MatchAction> = /*@__PURE__*/
+  enumDesc(file_queuedcrawler_v1_activity_service, 0);
 
 /**
  * What a queued job waits for.
@@ -1125,7 +1565,7 @@ export type JobState = (typeof JobState)[keyof typeof JobState] | UnknownEnum;
  * Describes the enum queuedcrawler.v1.JobState.
  */
 export const JobStateSchema: GenEnum<JobState> = /*@__PURE__*/
-  enumDesc(file_queuedcrawler_v1_activity_service, 0);
+  enumDesc(file_queuedcrawler_v1_activity_service, 1);
 
 /**
  * How a crawl ended.
@@ -1166,7 +1606,7 @@ export type CrawlOutcome = (typeof CrawlOutcome)[keyof typeof CrawlOutcome] | Un
  * Describes the enum queuedcrawler.v1.CrawlOutcome.
  */
 export const CrawlOutcomeSchema: GenEnum<CrawlOutcome> = /*@__PURE__*/
-  enumDesc(file_queuedcrawler_v1_activity_service, 1);
+  enumDesc(file_queuedcrawler_v1_activity_service, 2);
 
 /**
  * What failed.
@@ -1214,7 +1654,7 @@ export type FailureKind = (typeof FailureKind)[keyof typeof FailureKind] | Unkno
  * Describes the enum queuedcrawler.v1.FailureKind.
  */
 export const FailureKindSchema: GenEnum<FailureKind> = /*@__PURE__*/
-  enumDesc(file_queuedcrawler_v1_activity_service, 2);
+  enumDesc(file_queuedcrawler_v1_activity_service, 3);
 
 /**
  * Who changed something.
@@ -1262,7 +1702,7 @@ export type AuditActor = (typeof AuditActor)[keyof typeof AuditActor] | UnknownE
  * Describes the enum queuedcrawler.v1.AuditActor.
  */
 export const AuditActorSchema: GenEnum<AuditActor> = /*@__PURE__*/
-  enumDesc(file_queuedcrawler_v1_activity_service, 3);
+  enumDesc(file_queuedcrawler_v1_activity_service, 4);
 
 /**
  * What the queues hold and what became of it, a page at a time. The lists carry no pages: those are read by `rid` from
@@ -1272,6 +1712,18 @@ export const AuditActorSchema: GenEnum<AuditActor> = /*@__PURE__*/
  * @generated from service queuedcrawler.v1.ActivityService
  */
 export const ActivityService: GenService<{
+  /**
+   * Removes, replays or pushes again all jobs, results or deliveries of a crawler that a filter selects, a part at a time, or counts them
+   * first. It stops when the stream is cancelled; what is done stays done, and `next_page_token` continues it. One audit record tells of the
+   * whole stream, if it was no estimate. Five streams of an account in each process. Over REST each message is a line of JSON.
+   *
+   * @generated from rpc queuedcrawler.v1.ActivityService.ActOnMatches
+   */
+  actOnMatches: {
+    methodKind: "server_streaming";
+    input: typeof ActOnMatchesRequestSchema;
+    output: typeof ActOnMatchesResponseSchema;
+  },
   /**
    * Lists the jobs of a crawler that wait, for their first try or for another one, earliest due first. A job that is tried
    * while the pages are read moves, and may be seen twice.
@@ -1315,8 +1767,8 @@ export const ActivityService: GenService<{
     output: typeof ListFailuresResponseSchema;
   },
   /**
-   * Says what is known of a `rid`, whichever of the token's crawlers it belongs to. NOT_FOUND when nothing is: it
-   * never existed, or was removed, or its result has expired.
+   * Says what is known of a `rid`, whichever of the token's crawlers it belongs to. That includes its tries, what it waits for, and the
+   * attempts of its delivery. NOT_FOUND when nothing is known: it never existed, or was removed, or its result has expired.
    *
    * @generated from rpc queuedcrawler.v1.ActivityService.FindRid
    */

@@ -1,4 +1,3 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Command, Option } from 'commander';
 import {
   FailureGroupSchema,
@@ -14,6 +13,7 @@ import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
 import { printPages } from '../print-pages.ts';
+import { toTimestamp } from '../timestamp-option.ts';
 
 const STATES = {
   waiting: JobState.WAITING,
@@ -194,10 +194,4 @@ async function pushAgain(
   const before = duplicates === 0 ? '' : `, ${duplicates} pushed again before`;
   output.note(`${accepted} accepted${before}, ${refused} refused`);
   return refused;
-}
-
-function toTimestamp(option: string, text: string) {
-  const moment = new Date(text);
-  if (Number.isNaN(moment.getTime())) throw usageError(`${option} must be a time, not ${text}`);
-  return timestampFromDate(moment);
 }

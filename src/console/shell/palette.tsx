@@ -118,7 +118,7 @@ export function Shortcuts() {
 function matches(typed: string): readonly Command[] {
   const text = typed.trim().toLowerCase();
   if (RID.test(text)) {
-    return [{ title: `Find rid ${text}`, run: () => navigate(`/find?rid=${text}`) }];
+    return [{ title: `Find rid ${text}`, run: () => navigate(`/jobs/${text}`) }];
   }
   const crawlers = knownCrawlers.value.map(
     ({ name }): Command => ({

@@ -38,7 +38,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
     ...(isAccount.value ? ACCOUNT_PLACES : []),
     ...(isOperator.value ? OPERATOR_PLACES : []),
   ];
-  const here = `/${segments.value[0] ?? places[0]?.path.slice(1)}`;
+  const here = placeOf(segments.value[0]) ?? places[0]?.path;
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
   useCommands([
@@ -162,7 +162,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
 /** The title of the window: the innermost part of the address first. */
 function titleOf(parts: readonly string[]): string {
   const [first = '', name, tab] = parts;
-  const place = [...ACCOUNT_PLACES, ...OPERATOR_PLACES].find(({ path }) => path === `/${first}`);
+  const place = [...ACCOUNT_PLACES, ...OPERATOR_PLACES].find(({ path }) => path === placeOf(first));
   const shown = [tab, name === '+new' ? 'new' : name].filter((each) => each !== undefined);
   return [...shown, place?.title, 'Queued Crawler'].filter(Boolean).join(' · ');
 }
@@ -206,13 +206,19 @@ async function leave(): Promise<void> {
   }
 }
 
+/** The place that a page belongs to; jobs are found. */
+function placeOf(first: string | undefined): string | undefined {
+  return first === undefined ? undefined : `/${first === 'jobs' ? 'find' : first}`;
+}
+
 function Crumbs() {
   const [first, ...rest] = segments.value;
   if (first === undefined || rest.length === 0) return null;
-  const title = [...ACCOUNT_PLACES, ...OPERATOR_PLACES].find(({ path }) => path === `/${first}`);
+  const here = placeOf(first);
+  const title = [...ACCOUNT_PLACES, ...OPERATOR_PLACES].find(({ path }) => path === here);
   return (
     <nav class="crumbs" aria-label="You are here">
-      <Link to={`/${first}`}>{title?.title ?? first}</Link>
+      <Link to={here ?? '/'}>{title?.title ?? first}</Link>
       <span class="muted" aria-hidden="true">
         /
       </span>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { Link } from '../shell/route.tsx';
 import { type Column, DataTable } from './data-table.tsx';
 import { FaultNotice, Loading } from './notice.tsx';
 import { Pager } from './pager.tsx';
@@ -44,7 +45,9 @@ export function urlColumn<Field extends string>(
         <span class="clip" title={row[field]}>
           {row[field]}
         </span>
-        <code class="muted">{row.rid}</code>
+        <Link to={`/jobs/${row.rid}`} class="mono small muted">
+          {row.rid}
+        </Link>
       </>
     ),
   };

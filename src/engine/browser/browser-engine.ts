@@ -111,7 +111,12 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     let canKeep = false;
     stack.defer(() => turn.keepUntil(loan.giveBack(canKeep)));
     stack.defer(() => over.abort());
-    if (task.proxy !== undefined) stack.defer(() => task.onTraffic?.(proxy.traffic));
+    if (task.proxy !== undefined) {
+      stack.defer(() => {
+        const { received, sent } = proxy.traffic;
+        task.onTraffic?.({ received, sent, own: received + sent });
+      });
+    }
     const ended = AbortSignal.any([inTime, over.signal]);
     const exceededSize = (): boolean =>
       proxy.isExhausted || proxy.wasCutOff(pageVisit.document?.url ?? '');
@@ -125,14 +130,17 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
       throw error;
     });
     // Whatever the page ended with, that it was cut off is the cause.
+    const steps = pageVisit.steps();
     if (exceededSize()) {
       const { document } = pageVisit;
-      return document === undefined
-        ? failedPage(task, 'body_too_large')
-        : failedResponse(task, 'body_too_large', document);
+      const tooLarge =
+        document === undefined
+          ? failedPage(task, 'body_too_large')
+          : failedResponse(task, 'body_too_large', document);
+      return { ...tooLarge, steps };
     }
     canKeep = pageVisit.isCaptured && page !== undefined && page.failure === undefined;
-    return page ?? failedPage(task, 'timeout');
+    return { ...(page ?? failedPage(task, 'timeout')), steps };
   }
 
   return {

@@ -42,8 +42,9 @@ const COMMAND_MS = 600_000;
 
 /** Loads the page of a visit, runs the steps of its parameters and captures it. */
 export async function loadAndCapture(input: CaptureInput): Promise<Page> {
-  const { task, start, proxy, navigation } = input;
+  const { task, start, proxy, navigation, watch } = input;
   const failure = await load(input);
+  watch.lap('navigate');
   if (failure !== undefined) {
     // What may not be requested is the fault of the response that named it.
     const isOfRedirect = REFUSALS.has(failure) || failure === 'too_many_redirects';
@@ -61,8 +62,11 @@ export async function loadAndCapture(input: CaptureInput): Promise<Page> {
     }
     if (content === undefined) return failedPage(task, 'connection_failed');
     const page = await toPage(task, content, input);
+    watch.lap('capture');
     if (task.request.parameters.screenshot !== true) return page;
-    return { ...page, ...(await screenshot(input)) };
+    const taken = await screenshot(input);
+    watch.lap('screenshot');
+    return { ...page, ...taken };
   } catch (error) {
     if (error instanceof EndlessNavigation) return failedPage(task, 'redirect_loop');
     throw error;
@@ -94,12 +98,14 @@ async function load({
 
 /** What the page is after the steps of its parameters; undefined when there is nothing. */
 async function capture(input: CaptureInput): Promise<PageContent | undefined> {
-  const { task, quiet, budget, navigation } = input;
+  const { task, quiet, budget, navigation, watch } = input;
   const { parameters } = task.request;
   await waitForLoad(input);
+  watch.lap('load');
   if (parameters.ajax_wait === true) {
     await quiet.wait(budget(NETWORK_QUIET_MS));
     await waitForLoad(input);
+    watch.lap('ajax_wait');
   }
   const stepFailure = await runSteps(input, parameters);
   const content = await read(input);

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import type { Stopwatch } from '../../domain/job-try.ts';
 import type { CrawlParameters } from '../../domain/parameters.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import { waitForEffects } from './click-effects.ts';
@@ -43,6 +44,8 @@ export interface Visit {
   readonly device: Device;
   readonly windows: OpenedWindows;
   readonly budget: Budget;
+  /** Times the parts of the visit. */
+  readonly watch: Stopwatch;
   /** Whether images and all else count, because a picture is taken. */
   readonly waitsForRest: boolean;
   /** Aborted when the visit is over; waits end with it. */
@@ -93,20 +96,23 @@ export async function runSteps(
   visit: Visit,
   parameters: CrawlParameters,
 ): Promise<FailureReason | undefined> {
-  const { page, windows, budget, ended } = visit;
+  const { page, windows, budget, ended, watch } = visit;
   const { css_click_selector: selector, page_wait: waitMs = 0 } = parameters;
   for (const { selectors, isOptional } of clickSequence(parameters.wait_for_selector)) {
     const isThere = await waitForElement(page, selectors, budget(SELECTOR_MS));
+    watch.lap('wait_for_selector');
     if (!isThere && !isOptional) return 'selector_not_found';
   }
   if (parameters.js_snippet !== undefined) {
     if (!(await runSnippet(page, parameters.js_snippet, budget(SNIPPET_MS))))
       return 'snippet_failed';
     await waitForLoad(visit);
+    watch.lap('js_snippet');
   }
   if (waitMs > 0) {
     // For a page that has ended, what comes next fails at once.
     await Promise.race([wait(budget(waitMs), undefined, { signal: ended }), page.ended]);
+    watch.lap('page_wait');
   }
   for (const target of clickSequence(selector)) {
     windows.take();
@@ -119,9 +125,11 @@ export async function runSteps(
     // What a user would then look at is the new window.
     if (url !== undefined) await page.send('Page.navigate', { url }, budget(LOAD_MS));
     await waitForLoad(visit);
+    watch.lap('click');
   }
   if (parameters.scroll === true) {
     await scrollDown(visit, budget((parameters.scroll_interval ?? DEFAULT_SCROLL_S) * 1_000));
+    watch.lap('scroll');
   }
   return undefined;
 }

@@ -1,4 +1,5 @@
 import type { ServiceClock } from '../../domain/clock.ts';
+import { type CrawlStep, startStopwatch } from '../../domain/job-try.ts';
 import { cookieChanges } from '../../domain/session-cookies.ts';
 import type { CrawlTask, Page } from '../engine.ts';
 import { failedResponse } from '../failed-page.ts';
@@ -28,6 +29,8 @@ export interface PageVisit {
   readonly document: DocumentResponse | undefined;
   /** Whether the page was captured, not only the response of a document. */
   readonly isCaptured: boolean;
+  /** What took how long so far. */
+  steps(): readonly CrawlStep[];
   /** Loads the page, runs the steps of its parameters and captures it. */
   run(page: BrowserPage): Promise<Page>;
 }
@@ -66,8 +69,10 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
     Math.max(Math.min(mostMs, endsAt - performance.now() - reserveMs), 1);
   let document: DocumentResponse | undefined;
   let isCaptured = false;
+  const watch = startStopwatch();
 
   return {
+    steps: () => watch.steps(),
     get document() {
       return document;
     },
@@ -78,6 +83,7 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
       const opened = await open(page, input, {
         identity,
         budget,
+        watch,
         maxBodyBytes,
         onDocument: (response) => {
           document = response;
@@ -89,6 +95,7 @@ export function createPageVisit(deps: PageVisitDeps, input: VisitInput): PageVis
       const cookies = [...before, ...given];
       opened.given.add(cookies.filter(({ origin }) => origin !== undefined));
       await addCookies(page, cookies);
+      watch.lap('page');
       const capturing = loadAndCapture({
         ...opened,
         task,
@@ -123,10 +130,11 @@ async function open(
   page: BrowserPage,
   { task, start, loan, ended }: VisitInput,
   options: Pick<PageDocumentsDeps, 'maxBodyBytes' | 'onDocument'> &
-    Pick<PageVisitDeps, 'identity'> & { readonly budget: Budget },
+    Pick<PageVisitDeps, 'identity'> &
+    Pick<Visit, 'budget' | 'watch'>,
 ): Promise<OpenedPage> {
   const { parameters } = task.request;
-  const { budget, maxBodyBytes, onDocument } = options;
+  const { budget, watch, maxBodyBytes, onDocument } = options;
   const headers = parseRequestHeaders(parameters.request_headers);
   const browser = { identity: options.identity, version: page.browserVersion };
   const device = createDevice(parameters, browser, headers);
@@ -179,7 +187,7 @@ async function open(
     },
     handlers: waitsForNetwork ? quiet.handlers : {},
   });
-  const visit = { page, navigation, quiet, device, budget, ended, ...opened };
+  const visit = { page, navigation, quiet, device, budget, watch, ended, ...opened };
   if (loan.isUsed) return visit;
   await Promise.all([setUpPage(page, device), documents.enable()]);
   // Network events cost the browser time, so they are enabled only where they are needed.

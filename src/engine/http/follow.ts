@@ -1,5 +1,6 @@
 import { defined } from '../../domain/defined.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
+import type { CrawlStep } from '../../domain/job-try.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { Claimant } from '../../fairness/fair-pool.ts';
 import { type HttpClient, HttpError, type HttpResponse, type Room } from '../../net/http-client.ts';
@@ -28,6 +29,8 @@ export interface FollowInput {
   readonly claimant?: Claimant | undefined;
   /** Called when a request was written. */
   readonly onSent?: (() => void) | undefined;
+  /** See `HttpRequest.onBytes`. */
+  readonly onBytes?: ((bytes: number) => void) | undefined;
 }
 
 /** Where a chain of requests ended. */
@@ -41,6 +44,8 @@ export interface FollowResult {
   readonly head?: HttpError['head'];
   /** Why the chain ended without a usable page. */
   readonly failure?: FailureReason;
+  /** `redirects`, all together, then the parts of the last request. */
+  readonly steps?: readonly CrawlStep[];
 }
 
 /** Longer than the redirect chains of ordinary sites, and half of what browsers follow. */
@@ -53,6 +58,17 @@ const CONNECT_TIMEOUT_MS = 20_000;
  * too; rejects only with the signal's reason.
  */
 export async function follow(input: FollowInput): Promise<FollowResult> {
+  const startedAt = performance.now();
+  let redirectedAt = startedAt;
+  const result = await followAll(input, () => {
+    redirectedAt = performance.now();
+  });
+  const ofLast = result.response?.steps ?? result.steps ?? [];
+  const redirectsMs = Math.round(redirectedAt - startedAt);
+  return { ...result, steps: redirectsMs > 0 ? [['redirects', redirectsMs], ...ofLast] : ofLast };
+}
+
+async function followAll(input: FollowInput, onRedirect: () => void): Promise<FollowResult> {
   const { request, cookies } = input;
   const visited = new Set<string>();
   let hop: Hop = {
@@ -87,6 +103,7 @@ export async function follow(input: FollowInput): Promise<FollowResult> {
     }
     // Nobody reads the body of a redirect.
     input.room?.reset();
+    onRedirect();
     from = { hop, redirected, head: { status: response.status, headers: response.headers } };
     hop = next;
   }
@@ -99,9 +116,10 @@ async function send(
   cookie: string,
 ): Promise<
   | { readonly response: HttpResponse }
-  | (Pick<FollowResult, 'head'> & { readonly failure: FailureReason })
+  | (Pick<FollowResult, 'head' | 'steps'> & { readonly failure: FailureReason })
 > {
-  const { client, request, deadline, maxBodyBytes, claimant, room, proxy, signal, onSent } = input;
+  const { client, request, deadline, maxBodyBytes, claimant, room, proxy, signal } = input;
+  const { onSent, onBytes } = input;
   const timeoutMs = deadline - performance.now();
   if (timeoutMs <= 0) return { failure: 'timeout' };
   try {
@@ -114,7 +132,14 @@ async function send(
       maxBodyBytes,
       lenient: true,
       claimant,
-      ...defined({ body: hop.withBody ? request.body : undefined, room, proxy, signal, onSent }),
+      ...defined({
+        body: hop.withBody ? request.body : undefined,
+        room,
+        proxy,
+        signal,
+        onSent,
+        onBytes,
+      }),
     });
     return { response };
   } catch (error) {
@@ -122,7 +147,7 @@ async function send(
     if (!(error instanceof HttpError)) throw error;
     // The crawl was not aborted, so the client was closed.
     const failure = error.code === 'aborted' ? 'connection_failed' : error.code;
-    return { failure, head: error.head };
+    return { failure, head: error.head, steps: error.steps };
   }
 }
 

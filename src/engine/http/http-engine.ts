@@ -1,4 +1,5 @@
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
 import { inTurns } from '../../domain/in-turns.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
 import type { Logger } from '../../domain/logger.ts';
@@ -47,6 +48,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     const cookies = createCookies(kept);
     const { set_cookies: given } = request.parameters;
     if (given !== undefined) cookies.give(start.href, given);
+    let own = 0;
     const result = await follow({
       client,
       request,
@@ -58,12 +60,15 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       signal,
       room,
       onSent,
+      onBytes(bytes) {
+        own += bytes;
+      },
       claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
     });
-    if (proxy !== undefined) task.onTraffic?.(client.takeTraffic(proxy));
+    if (proxy !== undefined) task.onTraffic?.({ ...client.takeTraffic(proxy), own });
     const changes = task.session && cookieChanges(kept, cookies.all());
     if (changes !== undefined) task.session?.change(changes);
-    return toPage(task, result);
+    return { ...(await toPage(task, result)), ...defined({ steps: result.steps }) };
   }
 
   function withUserAgent(request: CrawlRequest): CrawlRequest {

@@ -39,6 +39,8 @@ export function createAuditTrail(deps: {
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();
   let isClosed = false;
+  /** Changes that were not noted since the last write that succeeded. */
+  let lost = 0;
 
   async function recordsOf(changes: typeof waiting): Promise<AuditRecord[]> {
     const ids = new Map<string, string | undefined>();
@@ -54,12 +56,18 @@ export function createAuditTrail(deps: {
     });
   }
 
+  function logLost(): void {
+    if (lost > 0) logger.error({ records: lost }, 'too many audit records waited, some are lost');
+    lost = 0;
+  }
+
   async function write(): Promise<void> {
     const changes = waiting;
     if (changes.length === 0) return;
     waiting = [];
     try {
       await store.audit.add(await recordsOf(changes));
+      logLost();
     } catch (error) {
       waiting = [...changes, ...waiting];
       if (!isClosed) writeAfter(RETRY_MS);
@@ -86,7 +94,7 @@ export function createAuditTrail(deps: {
   return {
     note(change) {
       if (waiting.length >= MAX_WAITING) {
-        logger.error({ method: change.method }, 'too many audit records wait, one is lost');
+        lost += 1;
         return;
       }
       const at = wallNow(clock);
@@ -100,7 +108,7 @@ export function createAuditTrail(deps: {
     async close() {
       isClosed = true;
       await flush().catch((error: unknown) => {
-        logger.error({ err: error, records: waiting.length }, 'audit records are lost');
+        logger.error({ err: error, records: waiting.length + lost }, 'audit records are lost');
       });
     },
   };

@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TokenOwner } from '../../domain/account.ts';
+import { callbackHeadersText } from '../../domain/callback-headers.ts';
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { batchNotFound, type DomainError, invalidField } from '../../domain/errors.ts';
 import { parseKeptRequest } from '../../domain/kept-request.ts';
 import { MAX_UNIQUE_SECONDS } from '../../domain/limits.ts';
+import { isMatch, type MatchFilter } from '../../domain/match-filter.ts';
 import { isRid } from '../../domain/rid.ts';
 import type { FailedSelection } from '../../store/failed-crawls.ts';
 import type { FailedCrawl, Store } from '../../store/store.ts';
@@ -25,6 +27,8 @@ export interface AgainSelection {
   /** When they ended; absent bounds are open. */
   readonly from: Date | undefined;
   readonly to: Date | undefined;
+  /** Further conditions on URL, host and `cb_status`. */
+  readonly matches?: MatchFilter;
   /** Up to 1,000; empty for all. */
   readonly rids: readonly string[];
   /** The batch of the new pushes; empty for none. */
@@ -78,7 +82,7 @@ export function createPushAgain(deps: {
   async function select(
     owner: TokenOwner,
     crawlerName: string,
-    { batch: name, from, to, rids, reason, originalStatus }: AgainSelection,
+    { batch: name, from, to, rids, reason, originalStatus, matches }: AgainSelection,
   ): Promise<FailedSelection> {
     const { accountId, tokenType, crawlerId, delivery } = await access.find(owner, crawlerName);
     if (rids.length > MAX_RIDS) {
@@ -88,7 +92,8 @@ export function createPushAgain(deps: {
     if (name !== '' && batch === undefined) throw batchNotFound(name);
     const { delivers } = deliveryModes[delivery];
     const isRange = from !== undefined || to !== undefined;
-    const isSelected = name !== '' || reason !== '' || originalStatus !== undefined;
+    const isSelected =
+      name !== '' || reason !== '' || originalStatus !== undefined || matches !== undefined;
     if (!isSelected && !isRange && rids.length === 0) {
       throw invalidField(
         'reason',
@@ -161,11 +166,20 @@ export function createPushAgain(deps: {
 }
 
 function isWanted(
-  { failure = '', originalStatus }: FailedCrawl,
-  { reason, originalStatus: status }: AgainSelection,
+  { failure = '', originalStatus, cbStatus, pushedUrl: url }: FailedCrawl,
+  { reason, originalStatus: status, matches = {} }: AgainSelection,
 ): boolean {
-  return (reason === '' || reason === failure) && (status ?? originalStatus) === originalStatus;
+  // The store has selected by batch and time.
+  const { batch: _batch, from: _from, to: _to, ...others } = matches;
+  const row = { url, batch: undefined, reasons: [failure], cbStatus, originalStatus, at: NO_TIME };
+  return (
+    (reason === '' || reason === failure) &&
+    (status ?? originalStatus) === originalStatus &&
+    isMatch(others, row)
+  );
 }
+
+const NO_TIME = new Date(0);
 
 /** The push as it was, under a key that is the failed crawl's own. */
 function toInput(crawl: FailedCrawl, { intoBatch }: AgainSelection): PushInput {
@@ -182,7 +196,7 @@ function toInput(crawl: FailedCrawl, { intoBatch }: AgainSelection): PushInput {
     ...defined({ ...kept, metadata, postContentType: contentType }),
     ...defined({
       batch: intoBatch === '' ? undefined : intoBatch,
-      callbackHeaders: callbackHeaders?.map(([name, value]) => `${name}:${value}`).join('|'),
+      callbackHeaders: callbackHeaders && callbackHeadersText(callbackHeaders),
     }),
     againOf: rid,
     uniqueKey: `again ${rid}`,

@@ -9,11 +9,12 @@ import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { crawlerNotFound, DomainError, invalidField } from '../../domain/errors.ts';
 import { fieldName } from '../../domain/field-name.ts';
+import { parseRungs } from '../../domain/rungs.ts';
 import { rotateSecrets } from '../../domain/webhook-signature.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
-import { assertProxies, type CrawlOffer } from '../queue/crawl-request.ts';
+import { assertPool, assertProxies, type CrawlOffer } from '../queue/crawl-request.ts';
 import type { ReadAttention } from '../reads/overviews.ts';
 import { BEFORE_CLIENT_NAMES } from './async-crawler.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
@@ -95,9 +96,14 @@ const CHANGEABLE = ['callback_url', ...settingNames.map(fieldName)]
 export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerManagement {
   const { store, access, clock } = deps;
 
-  function checked(input: CrawlerInput): CheckedCrawlerInput {
+  function checked(
+    input: CrawlerInput,
+    { tokenType }: TokenOwner,
+    before?: Crawler,
+  ): CheckedCrawlerInput {
     const wanted = checkCrawlerInput(input);
     assertProxies({ proxy: wanted.settings.proxy }, deps.offer);
+    assertLadder({ ...before, ...wanted.settings, tokenType }, deps.offer);
     const why =
       wanted.callbackUrl === undefined ? undefined : deps.whyNotCallable(wanted.callbackUrl);
     if (why === undefined) return wanted;
@@ -145,7 +151,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
   return {
     async create(owner, name, input) {
-      const wanted = checked(input);
+      const wanted = checked(input, owner);
       const { settings, callbackUrl } = wanted;
       const { accountId } = owner.account;
       const { tokenType } = owner;
@@ -183,8 +189,8 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
     },
 
     async update(owner, name, input, etag) {
-      const wanted = checked(input);
       const crawler = await access.find(owner, name);
+      const wanted = checked(input, owner, crawler);
       assertFixed(crawler, wanted);
       const patch = { ...wanted.settings, ...defined({ callbackUrl: wanted.callbackUrl }) };
       if (Object.keys(patch).length === 0) {
@@ -255,4 +261,24 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
       }
     },
   };
+}
+
+/** Throws `invalid` when a crawler cannot climb its ladder. */
+function assertLadder(
+  { escalate, proxy, tokenType }: Partial<Pick<Crawler, 'escalate' | 'proxy' | 'tokenType'>>,
+  offer: Pick<CrawlOffer, 'pools'>,
+): void {
+  if (escalate === undefined) return;
+  const rungs = parseRungs(escalate);
+  for (const { pool } of rungs) assertPool('escalate', pool, offer);
+  const browsed = rungs.find(({ inBrowser }) => inBrowser);
+  if (browsed !== undefined && tokenType === 'javascript') {
+    throw invalidField(
+      'escalate',
+      `escalate: the JavaScript token always crawls in the browser; write ${browsed.name.replace('browser:', '')} for ${browsed.name}.`,
+    );
+  }
+  if (proxy !== undefined) {
+    throw invalidField('escalate', 'escalate takes the place of proxy, which has to be empty.');
+  }
 }

@@ -1,18 +1,19 @@
 import { AWAY, type HostAnswer } from '../../dispatcher/host-health.ts';
 import type { HostInquiry, HostNews } from '../../dispatcher/host-news.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import type { QueuedJob } from '../../domain/job.ts';
-import { keptRequestText } from '../../domain/kept-request.ts';
+import { addTry, type JobTry, type KeptTry, parseTries } from '../../domain/job-try.ts';
+import { keptRequestText, shortRequestText } from '../../domain/kept-request.ts';
 import { pageKey } from '../../domain/page-key.ts';
 import { nextCrawlRetry } from '../../domain/retry-schedule.ts';
 import { ridTime } from '../../domain/rid.ts';
 import { type FailureReason, isBilled, mostRetries, UNTRIED } from '../../domain/status.ts';
 import { resultEnd } from '../../domain/tally.ts';
-import type { CrawlFailure } from '../../engine/engine.ts';
+import type { CrawlFailure, CrawlTask } from '../../engine/engine.ts';
 import { failedPage } from '../../engine/failed-page.ts';
 import type { Grant } from '../../fairness/fair-pool.ts';
 import type { JobOutcome } from '../../store/store.ts';
@@ -20,6 +21,8 @@ import type { CrawlResult } from '../../threads/build-result.ts';
 import type { Crawled, CrawlOrder } from '../../threads/crawl-threads.ts';
 import { ThreadLost } from '../../threads/thread-lost.ts';
 import type { Crawling, PoliteCrawl } from './crawling.ts';
+import type { Ladders, RungTry } from './ladder.ts';
+import type { ProxyBudgets } from './proxy-budgets.ts';
 
 /** Before a job for which the process had no room is tried again. */
 const BUSY_MS = 5_000;
@@ -36,7 +39,9 @@ const MAX_LOST_CLAIMS = 10;
 /** What crawling jobs works with. */
 export interface CrawlJobDeps {
   readonly crawling: Crawling;
-  readonly clock: Clock;
+  readonly ladders: Pick<Ladders, 'start'>;
+  readonly budgets: ProxyBudgets;
+  readonly clock: ServiceClock;
   readonly retentionDays: number;
   readonly random?: () => number;
 }
@@ -48,6 +53,15 @@ export interface JobEnd extends HostNews {
   readonly plain?: Uint8Array;
   /** The caller releases it when the outcome has been written. */
   readonly held: Grant | undefined;
+}
+
+interface EndedTry {
+  readonly job: QueuedJob;
+  readonly crawler: Crawler;
+  readonly crawled: PoliteCrawl;
+  readonly hostAwaySince: Date | undefined;
+  readonly rungTry: RungTry | undefined;
+  readonly triesAfter: TriesAfter;
 }
 
 /** Crawls jobs and ends them. */
@@ -65,9 +79,14 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
 
   const after = (ms: number): Date => new Date(clock.now().getTime() + ms);
 
-  function end(job: QueuedJob, crawler: Crawler, { result, held }: Crawled): JobEnd {
+  function end(
+    job: QueuedJob,
+    crawler: Crawler,
+    { result, held }: Crawled,
+    tries: readonly KeptTry[] = parseTries(job.tries),
+  ): JobEnd {
     const expiresAt = after(deps.retentionDays * DAY_MS);
-    const outcome = toOutcome(job, crawler, result, expiresAt);
+    const outcome = toOutcome(job, crawler, withLife(result, job, tries), expiresAt);
     return { outcome, held, ...defined({ plain: result.plain }) };
   }
 
@@ -95,39 +114,93 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     })?.dueAt;
   }
 
-  async function endLost(job: QueuedJob, crawler: Crawler, lost: ThreadLost): Promise<JobEnd> {
+  async function endLost(
+    job: QueuedJob,
+    crawler: Crawler,
+    lost: ThreadLost,
+    triesAfter: TriesAfter,
+  ): Promise<JobEnd> {
     if (!lost.blamed) return release(job, after(random() * LOST_MS));
+    const failure = 'crawl_crashed';
     const dueAt = job.crashes + 1 < MAX_CRASHES ? retryAt(job, crawler) : undefined;
-    if (dueAt === undefined) return fail(job, crawler, 'crawl_crashed');
-    return retry(job, dueAt, { crashed: true, failure: 'crawl_crashed' });
+    if (dueAt === undefined) return fail(job, crawler, failure);
+    return retry(job, dueAt, { crashed: true, failure, tries: triesAfter({ failure }) });
+  }
+
+  /** Begins a try of the job; the result makes the tries that are kept once it has ended. */
+  function startTry(job: QueuedJob): TriesAfter {
+    const startedAt = wallNow(clock);
+    const started = performance.now();
+    return ({ failure, originalStatus = 0, steps = [] }) =>
+      addTry(parseTries(job.tries), {
+        startedAt,
+        durationMs: Math.round(performance.now() - started),
+        originalStatus,
+        failure,
+        steps,
+      });
+  }
+
+  /** What becomes of a job whose crawl has ended. */
+  async function endTry({
+    job,
+    crawler,
+    crawled,
+    hostAwaySince,
+    rungTry,
+    triesAfter,
+  }: EndedTry): Promise<JobEnd> {
+    if (crawled.isStored === true) return end(job, crawler, crawled);
+    const { failure } = crawled.result;
+    const climb = rungTry?.end(crawled);
+    if (climb !== undefined) {
+      crawled.held?.release();
+      const { reason, climbed } = climb;
+      const tries = triesAfter({ ...crawled.result, failure: reason });
+      const back = retry(job, after(0), { failure: reason, climbed, tries });
+      // The block concerns the rung alone: the host is not asked less for it.
+      return { ...back, answer: { kind: 'answered' }, tried: { failure: reason } };
+    }
+    const tries = triesAfter({ ...crawled.result, failure: failure?.reason ?? '' });
+    const { robotsDelayMs } = crawled;
+    const untold = defined({ answer: hostAnswer(crawled, crawler, job, rungTry), robotsDelayMs });
+    const told = { ...untold, tried: defined({ failure: failure?.reason }) };
+    if (failure === undefined || !failure.transient) {
+      return { ...end(job, crawler, crawled, tries), ...told };
+    }
+    if (UNTRIED.has(failure.reason)) {
+      crawled.held?.release();
+      return { ...release(job, after(failure.retryAfterMs ?? BUSY_MS)), ...untold };
+    }
+    const dueAt = retryAt(job, crawler, failure, hostAwaySince);
+    if (dueAt === undefined) return { ...end(job, crawler, crawled, tries), ...told };
+    crawled.held?.release();
+    return { ...retry(job, dueAt, { failure: failure.reason, tries }), ...told };
   }
 
   return {
     async crawl(job, crawler, signal, { hostAwaySince, onSent } = {}) {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
+      const triesAfter = startTry(job);
+      const rungTry = deps.ladders.start(job, crawler);
       let crawled: PoliteCrawl;
       try {
-        crawled = await crawling.crawl(toOrder(job, crawler, onSent), signal);
+        const order = toOrder(job, crawler, onSent, rungTry, deps.budgets.of(crawler));
+        crawled = await crawling.crawl(order, signal);
       } catch (error) {
-        if (error instanceof ThreadLost) return endLost(job, crawler, error);
+        if (error instanceof ThreadLost) return endLost(job, crawler, error, triesAfter);
         throw error;
       }
-      if (crawled.isStored === true) return end(job, crawler, crawled);
-      const { failure } = crawled.result;
-      const { robotsDelayMs } = crawled;
-      const untold = defined({ answer: hostAnswer(crawled, crawler, job), robotsDelayMs });
-      const told = { ...untold, tried: defined({ failure: failure?.reason }) };
-      if (failure === undefined || !failure.transient) {
-        return { ...end(job, crawler, crawled), ...told };
-      }
-      if (UNTRIED.has(failure.reason)) {
-        crawled.held?.release();
-        return { ...release(job, after(failure.retryAfterMs ?? BUSY_MS)), ...untold };
-      }
-      const dueAt = retryAt(job, crawler, failure, hostAwaySince);
-      if (dueAt === undefined) return { ...end(job, crawler, crawled), ...told };
-      crawled.held?.release();
-      return { ...retry(job, dueAt, { failure: failure.reason }), ...told };
+      const ended = await endTry({
+        job,
+        crawler,
+        crawled,
+        hostAwaySince,
+        rungTry,
+        triesAfter,
+      });
+      const { proxyBytes = 0 } = crawled;
+      return proxyBytes === 0 ? ended : { ...ended, outcome: { ...ended.outcome, proxyBytes } };
     },
 
     async expire(job, crawler) {
@@ -139,16 +212,44 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   };
 }
 
-function toOrder(job: QueuedJob, crawler: Crawler, onSent?: () => void): CrawlOrder {
-  const { tokenType, accountId, crawlerId, politeness, delivery, proxy: pool } = crawler;
+type TriesAfter = (
+  ended: Pick<JobTry, 'failure'> & Partial<Pick<JobTry, 'originalStatus' | 'steps'>>,
+) => KeptTry[];
+
+/** The result with what is kept of its job. */
+function withLife(
+  result: CrawlResult,
+  { createdAt }: QueuedJob,
+  tries: readonly KeptTry[],
+): CrawlResult {
+  const life = { pushedAt: createdAt.getTime(), ...(tries.length > 0 ? { tries } : {}) };
+  return { ...result, details: { ...result.details, ...life } };
+}
+
+function toOrder(
+  job: QueuedJob,
+  crawler: Crawler,
+  onSent?: () => void,
+  rungTry?: Pick<RungTry, 'rung' | 'climbed'>,
+  budget?: CrawlTask['budget'],
+): CrawlOrder {
+  const { tokenType, accountId, crawlerId, politeness, delivery, proxy } = crawler;
+  const { rung, climbed } = rungTry ?? {};
+  const pool = rung?.pool ?? proxy;
   const task = { request: job, tokenType, accountId, crawlerId, politeness, pool };
   return {
-    task: { ...task, ...defined({ onSent }) },
+    task: { ...task, ...defined({ onSent, budget, inBrowser: rung?.inBrowser }) },
     spec: {
       kind: 'record',
       rid: job.rid,
       delivery,
-      ...defined({ metadata: job.metadata, batch: job.batch, againOf: job.againOf }),
+      ...defined({
+        metadata: job.metadata,
+        batch: job.batch,
+        againOf: job.againOf,
+        rung: rung?.name,
+        climbed,
+      }),
     },
     isSuspect: job.crashes > 0,
     retry: job.retry,
@@ -177,7 +278,10 @@ function toOutcome(
     ...defined(
       resultEnd(cbStatus) === 'failed'
         ? { request: keptRequestText(job) }
-        : { pageKey: details.crawledAt === undefined ? pageKey(job) : undefined },
+        : {
+            request: shortRequestText(job),
+            pageKey: details.crawledAt === undefined ? pageKey(job) : undefined,
+          },
     ),
   };
   const billed = details.crawledAt === undefined && isBilled(cbStatus, originalStatus);
@@ -191,9 +295,15 @@ function toOutcome(
 function retry(
   job: QueuedJob,
   dueAt: Date,
-  more: { readonly crashed?: boolean; readonly failure: string },
+  more: {
+    readonly crashed?: boolean;
+    readonly failure: string;
+    readonly climbed?: string;
+    readonly tries: readonly KeptTry[];
+  },
 ): JobEnd {
-  return { outcome: { ...named(job), kind: 'retry', dueAt, ...more }, held: undefined };
+  const outcome = { ...named(job), kind: 'retry', dueAt, ...more } as const;
+  return { outcome: { ...outcome, tries: JSON.stringify(more.tries) }, held: undefined };
 }
 
 /**
@@ -213,12 +323,15 @@ function hostAnswer(
   { result, isOfProxy, proxyOpensAtMs }: PoliteCrawl,
   crawler: Crawler,
   { parameters }: QueuedJob,
+  rungTry: RungTry | undefined,
 ): HostAnswer | undefined {
   const { failure, originalStatus } = result;
   if (proxyOpensAtMs !== undefined) {
     // Other URLs of the host may have another way out when each names its own.
-    const isOfAll = crawler.proxy !== undefined && parameters.proxy === undefined;
-    const reason = 'proxy_unavailable' satisfies FailureReason;
+    const isUsual =
+      crawler.proxy !== undefined || (rungTry !== undefined && rungTry.climbed === undefined);
+    const isOfAll = isUsual && parameters.proxy === undefined;
+    const reason = failure?.reason ?? 'proxy_unavailable';
     return isOfAll ? { kind: 'waits', reason, untilMs: proxyOpensAtMs } : undefined;
   }
   if (isOfProxy === true) return originalStatus > 0 ? { kind: 'answered' } : undefined;

@@ -2,6 +2,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import { createRid } from '../../domain/rid.ts';
 import { sessionKey } from '../../domain/session-key.ts';
+import type { FailureReason } from '../../domain/status.ts';
 import { parseHttpUrl } from '../../domain/target-url.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../../engine/engine.ts';
 import { failedPage } from '../../engine/failed-page.ts';
@@ -25,8 +26,12 @@ export interface PoliteCrawl extends Crawled {
   readonly isStored?: true;
   /** Whether the proxy had part in how the crawl ended, so it tells nothing about the host. */
   readonly isOfProxy?: true;
+  /** Bytes of the crawl that have passed through proxies. */
+  readonly proxyBytes?: number;
   /** No proxy of the pool may be used before; in milliseconds of the service time. */
   readonly proxyOpensAtMs?: number;
+  /** Then: whether the reason is that the host has blocked all of them. */
+  readonly isBlockedEverywhere?: boolean;
 }
 
 /** Crawls pages and builds their results, as robots.txt allows and in whatever engine the token asks for. */
@@ -104,8 +109,7 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
   }
 
   function inEngine(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
-    const isBrowsed = order.task.tokenType === 'javascript';
-    return isBrowsed ? inBrowser(order, signal) : threads.crawl(order, signal);
+    return isBrowsed(order.task) ? inBrowser(order, signal) : threads.crawl(order, signal);
   }
 
   /** Crawls through one proxy, or through none, with the cookies of its session there. */
@@ -131,34 +135,56 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
    */
   async function crawl(order: CrawlOrder, signal: AbortSignal): Promise<PoliteCrawl> {
     const { task } = order;
+    let proxyBytes = 0;
     for (let tries = 0; ; tries += 1) {
       const way = deps.waysOut.choose(order, tries);
       if ('refused' in way) return result(failedPage(task, way.refused), order);
-      if ('opensAtMs' in way) return unavailable(order, way.opensAtMs);
+      if ('opensAtMs' in way) return unavailable(order, way);
       let crawled: PoliteCrawl | undefined;
       try {
+        const opensAtMs = way.proxy === undefined ? undefined : await task.budget?.opensAt();
+        if (opensAtMs !== undefined) {
+          return await unavailable(order, { opensAtMs, reason: 'proxy_budget_used' });
+        }
         crawled = await crawlBy(way, order, signal);
       } finally {
         const verdict = way.end(crawled?.result);
+        task.budget?.spent(way.bytes());
+        proxyBytes += way.bytes();
         if (crawled !== undefined && (verdict === 'lost' || verdict === 'blocked'))
           crawled = { ...crawled, isOfProxy: true };
       }
-      if (crawled.result.failure?.reason !== 'proxy_failed') return crawled;
+      if (crawled.result.failure?.reason !== 'proxy_failed') return { ...crawled, proxyBytes };
       crawled.held?.release();
-      if (tries >= MAX_PROXY_TRIES) return unavailable(order, deps.clock.now().getTime() + BUSY_MS);
+      if (tries >= MAX_PROXY_TRIES) {
+        return unavailable(order, { opensAtMs: deps.clock.now().getTime() + BUSY_MS });
+      }
     }
   }
 
-  async function unavailable(order: CrawlOrder, proxyOpensAtMs: number): Promise<PoliteCrawl> {
+  async function unavailable(
+    order: CrawlOrder,
+    why: {
+      readonly opensAtMs: number;
+      readonly isBlocked?: boolean;
+      readonly reason?: FailureReason;
+    },
+  ): Promise<PoliteCrawl> {
+    const { opensAtMs: proxyOpensAtMs, isBlocked: isBlockedEverywhere = false } = why;
     const waitMs = Math.max(proxyOpensAtMs - deps.clock.now().getTime(), 0);
-    const page = failedPage(order.task, 'proxy_unavailable', waitMs);
-    return { ...(await result(page, order)), proxyOpensAtMs };
+    const page = failedPage(order.task, why.reason ?? 'proxy_unavailable', waitMs);
+    return { ...(await result(page, order)), proxyOpensAtMs, isBlockedEverywhere };
   }
 
   return {
     result,
     crawl,
   };
+}
+
+/** Whether the browser crawls a page. */
+export function isBrowsed({ tokenType, inBrowser = false }: CrawlTask): boolean {
+  return inBrowser || tokenType === 'javascript';
 }
 
 /**

@@ -40,6 +40,8 @@ export interface ProxyHealth {
   opensAt(use: ProxyUse, nowMs: number): number | undefined;
   /** Whether a crawl would be the try of a proxy that has failed. */
   isTry(use: ProxyUse): boolean;
+  /** Whether the host has blocked the proxy, which therefore has a cool-down there. */
+  isBlocked(use: ProxyUse, nowMs: number): boolean;
   start(use: ProxyUse, nowMs: number): ProxyTry;
   /** Why a proxy has a cool-down for everyone. */
   trouble(proxy: PoolProxy, nowMs: number): ProxyTrouble | undefined;
@@ -204,6 +206,7 @@ export function createProxyHealth(): ProxyHealth {
       return at === 0 ? undefined : at;
     },
     isTry: (use) => entriesOf(use).some(({ health }) => health.trouble?.kind === 'away'),
+    isBlocked: (use, nowMs) => (forSome.get(hostKey(use))?.health.notBeforeMs ?? 0) > nowMs,
     start(use, startedMs) {
       const entries = entriesOf(use);
       for (const each of entries) {

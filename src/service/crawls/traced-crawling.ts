@@ -1,5 +1,6 @@
 import { noTracing, type Tracing } from '../../domain/tracing.ts';
-import type { Crawling } from './crawling.ts';
+import type { CrawlOrder } from '../../threads/crawl-threads.ts';
+import { type Crawling, isBrowsed } from './crawling.ts';
 
 /** Traces each crawl as an HTTP request to its target. */
 export function tracedCrawling(crawling: Crawling, tracing: Tracing): Crawling {
@@ -7,7 +8,7 @@ export function tracedCrawling(crawling: Crawling, tracing: Tracing): Crawling {
   return {
     ...crawling,
     async crawl(order, signal) {
-      const { request, tokenType } = order.task;
+      const { request } = order.task;
       const url = URL.parse(request.url);
       const span = tracing.start({
         name: request.method,
@@ -17,7 +18,8 @@ export function tracedCrawling(crawling: Crawling, tracing: Tracing): Crawling {
           'http.request.method': request.method,
           'url.scheme': url?.protocol.slice(0, -1) ?? '',
           'server.address': url?.hostname ?? '',
-          'queued_crawler.engine': tokenType === 'javascript' ? 'browser' : 'http',
+          'queued_crawler.engine': isBrowsed(order.task) ? 'browser' : 'http',
+          ...rungAttribute(order.spec),
         },
       });
       try {
@@ -33,4 +35,10 @@ export function tracedCrawling(crawling: Crawling, tracing: Tracing): Crawling {
       }
     },
   };
+}
+
+function rungAttribute(spec: CrawlOrder['spec']): Record<string, string> {
+  return spec.kind === 'record' && spec.rung !== undefined
+    ? { 'queued_crawler.rung': spec.rung }
+    : {};
 }

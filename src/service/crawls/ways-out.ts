@@ -4,13 +4,13 @@ import type { Logger } from '../../domain/logger.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import {
   findPools,
-  hashText,
   mix,
   type PoolProxy,
   type ProxyNumbers,
   type ProxyPool,
   type ProxyReport,
   proxyUrl,
+  spreadHash,
 } from '../../domain/proxy-pools.ts';
 import { sessionKey } from '../../domain/session-key.ts';
 import type { FailureReason } from '../../domain/status.ts';
@@ -29,6 +29,8 @@ export interface WayOut {
   readonly name: string;
   /** Names the proxy in what is kept of a session; empty for a direct connection. */
   readonly id: string;
+  /** Bytes of the crawl itself that have passed through the proxy. */
+  bytes(): number;
   /** Has to be called once; without a result when the crawl was aborted. */
   end(result: CrawlResult | undefined): ProxyVerdict;
 }
@@ -38,7 +40,11 @@ export type WayChoice =
   | WayOut
   | { readonly refused: FailureReason }
   /** No proxy may be used before. */
-  | { readonly opensAtMs: number };
+  | {
+      readonly opensAtMs: number;
+      /** Whether the host has blocked all proxies of the pool. */
+      readonly isBlocked: boolean;
+    };
 
 /** Chooses the ways out of crawls among the proxies of the operator. */
 export interface WaysOut {
@@ -78,6 +84,7 @@ const DIRECTLY: WayOut = {
   task: {},
   name: '',
   id: '',
+  bytes: () => 0,
   end: () => 'unknown',
 };
 
@@ -113,7 +120,7 @@ export function createWaysOut(deps: {
       pool.proxies.map((proxy) => ({
         pool,
         proxy,
-        hash: hashText(proxy.id),
+        hash: spreadHash(proxy.id),
         numbers: numbersOf(proxy),
       })),
     );
@@ -182,14 +189,19 @@ export function createWaysOut(deps: {
         noteOpen(use, candidates);
         const started = health.start(use, now);
         const url = proxyUrl(pool, proxy, country);
+        let bytes = 0;
         return {
           proxy: url,
           task: {
             ...defined({ proxy: url }),
-            onTraffic: (traffic) => addTraffic(numbers, traffic),
+            onTraffic(traffic) {
+              addTraffic(numbers, traffic);
+              bytes += traffic.own;
+            },
           },
           name: candidates.name,
           id: proxy.id,
+          bytes: () => bytes,
           end(result) {
             const verdict = started.end(result, nowMs());
             if (verdict === 'answered') numbers.pages += 1;
@@ -207,7 +219,10 @@ export function createWaysOut(deps: {
         const use = { proxy: first.proxy, accountId: task.accountId, host };
         noteWaiting(use, candidates, opensAtMs - now);
       }
-      return { opensAtMs };
+      const isBlocked = candidates.all.every(({ proxy }) =>
+        health.isBlocked({ proxy, accountId: task.accountId, host }, now),
+      );
+      return { opensAtMs, isBlocked };
     },
     list() {
       const now = nowMs();
@@ -232,7 +247,7 @@ export function createWaysOut(deps: {
  */
 function* inTurn({ all }: Candidates, rid: string | undefined, turn: number): Generator<Candidate> {
   const first =
-    (rid === undefined ? Math.trunc(Math.random() * 2 ** 32) : mix(hashText(rid))) + turn;
+    (rid === undefined ? Math.trunc(Math.random() * 2 ** 32) : mix(spreadHash(rid))) + turn;
   for (let at = 0; at < all.length; at += 1) {
     const candidate = all[(first + at) % all.length];
     if (candidate !== undefined) yield candidate;
@@ -245,7 +260,7 @@ function* inTurn({ all }: Candidates, rid: string | undefined, turn: number): Ge
  * changes, only its own sessions move.
  */
 function* ofSession({ all }: Candidates, session: string): Generator<Candidate> {
-  const key = hashText(session);
+  const key = spreadHash(session);
   const score = ({ hash }: Candidate): number => mix(hash, key);
   let best: Candidate | undefined;
   for (const each of all) if (best === undefined || score(each) > score(best)) best = each;

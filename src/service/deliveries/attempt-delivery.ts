@@ -24,8 +24,8 @@ export interface AttemptedDeliveries {
   readonly outcomes: readonly DeliveryOutcome[];
   /** How the endpoint answered the last POST. */
   readonly answer: EndpointAnswer;
-  /** How many POSTs it took. */
-  readonly posts: number;
+  /** Whether they were too long for one POST. */
+  readonly isTooLong: boolean;
 }
 
 /**
@@ -61,10 +61,10 @@ export function createAttemptDelivery(deps: AttemptDeliveryDeps) {
   ): Promise<AttemptedDeliveries> => {
     const [first] = deliveries as readonly [Delivery];
     const isAlone = crawler.deliverBatch === undefined || first.details.event !== undefined;
-    const { results, posts } = isAlone
-      ? { results: [await webhook.deliver(crawler, first, signal)], posts: 1 }
+    const { results, isTooLong } = isAlone
+      ? { results: [await webhook.deliver(crawler, first, signal)], isTooLong: false }
       : await webhook.deliverTogether(crawler, deliveries, signal);
     const outcomes = deliveries.map((each, at) => outcomeOf(each, results[at] as DeliveryResult));
-    return { outcomes, answer: results.at(-1)?.answer ?? { kind: 'other' }, posts };
+    return { outcomes, answer: results.at(-1)?.answer ?? { kind: 'other' }, isTooLong };
   };
 }

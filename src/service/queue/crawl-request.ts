@@ -71,6 +71,20 @@ export function parseCrawlRequest(
   return { request: { url, method, body, contentType, parameters }, host };
 }
 
+/** Throws `invalid` naming `field` if it names a pool that the operator does not have. */
+export function assertPool(
+  field: string,
+  name: string,
+  { pools }: Pick<CrawlOffer, 'pools'>,
+): void {
+  if (name === DIRECT || pools.some((pool) => pool.name === name)) return;
+  const names = pools.map((pool) => pool.name).concat(DIRECT);
+  throw invalidField(field, `${field}: this service has no pool ${name}${list(names)}.`);
+}
+
+const list = (names: readonly string[]): string =>
+  names.length === 0 ? '' : `; it has ${[...new Set(names)].toSorted().join(', ')}`;
+
 /** Throws `invalid` when the operator has no proxies as the crawl asks for. */
 export function assertProxies(wish: PoolWish, { pools }: Pick<CrawlOffer, 'pools'>): void {
   if (findPools(pools, wish) !== undefined) return;
@@ -78,12 +92,7 @@ export function assertProxies(wish: PoolWish, { pools }: Pick<CrawlOffer, 'pools
   if (tor === true) {
     throw invalidField('tor_network', 'tor_network: this service has no proxy to the Tor network.');
   }
-  const list = (names: readonly string[]): string =>
-    names.length === 0 ? '' : `; it has ${[...new Set(names)].toSorted().join(', ')}`;
-  if (proxy !== undefined && !pools.some(({ name }) => name === proxy)) {
-    const names = pools.map(({ name }) => name).concat(DIRECT);
-    throw invalidField('proxy', `proxy: this service has no pool ${proxy}${list(names)}.`);
-  }
+  if (proxy !== undefined) assertPool('proxy', proxy, { pools });
   const of = pools.filter(({ name }) => name !== TOR && (proxy === undefined || name === proxy));
   const countries = list(of.flatMap((pool) => pool.countries));
   const where = proxy === undefined ? 'this service' : `the pool ${proxy}`;

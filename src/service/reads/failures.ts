@@ -1,5 +1,5 @@
 import type { TokenOwner } from '../../domain/account.ts';
-import type { DeliverySummary } from '../../domain/delivery.ts';
+import { type DeliverySummary, deliveryReason } from '../../domain/delivery.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import type { JobSummary, Listing, ResultSummary, Store } from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
@@ -125,18 +125,17 @@ function ofCrawl(row: DeliverySummary | ResultSummary): Reasoned {
   return { rid, url: pushedUrl, at, reason, cbStatus, originalStatus, detail };
 }
 
-function ofDelivery({ rid, pushedUrl, createdAt, attempts, state }: DeliverySummary): Reasoned {
+function ofDelivery(delivery: DeliverySummary): Reasoned {
+  const { rid, pushedUrl, createdAt, attempts, state } = delivery;
   const last = attempts.at(-1);
-  const error = last?.error ?? '';
   return {
     rid,
     url: pushedUrl,
     at: createdAt,
-    // Errors are `code: text`, and the text may differ each time.
-    reason: error.replace(/[:,].*$/s, ''),
+    reason: deliveryReason(delivery),
     cbStatus: 0,
     originalStatus: last?.status ?? 0,
-    detail: error,
+    detail: last?.error ?? '',
     isPending: state === 'pending',
   };
 }

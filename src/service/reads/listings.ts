@@ -2,8 +2,10 @@ import type { TokenOwner } from '../../domain/account.ts';
 import { type ServiceClock, toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
+import { defined } from '../../domain/defined.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
 import { ridNotFound } from '../../domain/errors.ts';
+import type { MatchFilter } from '../../domain/match-filter.ts';
 import { isRid } from '../../domain/rid.ts';
 import type {
   CrawlOutcome,
@@ -14,8 +16,10 @@ import type {
   ResultSummary,
   Store,
 } from '../../store/store.ts';
+import type { Webhook } from '../../webhook/webhook.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import type { HostReads, HostWait } from './host-list.ts';
+import { type JobLife, jobLife } from './job-life.ts';
 
 export type { CrawlOutcome, JobSummary, Listing, ListingPart, ResultSummary };
 
@@ -26,8 +30,9 @@ export interface ShownJob extends Omit<JobSummary, 'state'> {
 
 /** Where a `rid` is, and the name of its crawler if it belongs to one of the client's. */
 export interface LocatedRid extends Omit<FoundRid, 'job'> {
-  readonly job?: ShownJob;
+  readonly job?: WaitingJob;
   readonly crawler: Crawler | undefined;
+  readonly life: JobLife;
 }
 
 /** A queued job, and what its host is waited for. */
@@ -42,6 +47,7 @@ export interface Listings {
     crawlerName: string,
     state: 'waiting' | 'retrying' | 'scheduled' | undefined,
     part: ListingPart,
+    matches?: MatchFilter,
   ): Promise<Listing<WaitingJob>>;
   deliveries(
     owner: TokenOwner,
@@ -49,6 +55,7 @@ export interface Listings {
     filter: {
       readonly state?: DeliverySummary['state'];
       readonly outcome?: CrawlOutcome;
+      readonly matches?: MatchFilter;
     },
     part: ListingPart,
   ): Promise<Listing<DeliverySummary>>;
@@ -58,6 +65,7 @@ export interface Listings {
     crawlerName: string,
     outcome: CrawlOutcome | undefined,
     part: ListingPart,
+    matches?: MatchFilter,
   ): Promise<Listing<ResultSummary>>;
   /** Throws `not_found` when nothing of the token's is known by this `rid`. */
   find(owner: TokenOwner, rid: string): Promise<LocatedRid>;
@@ -69,6 +77,7 @@ export function createListings(deps: {
   readonly access: Pick<CrawlerAccess, 'find'>;
   readonly clock: ServiceClock;
   readonly waits: HostReads['waits'];
+  readonly webhook: Pick<Webhook, 'shownHeaders'>;
 }): Listings {
   const { store, access, clock } = deps;
   const { listings } = store;
@@ -100,13 +109,16 @@ export function createListings(deps: {
   }
 
   return {
-    async jobs(owner, crawlerName, state, part) {
+    async jobs(owner, crawlerName, state, part, matches) {
       const crawler = await access.find(owner, crawlerName);
       const [jobs, waitOf] = await Promise.all([
-        listings.jobs(
-          crawler.crawlerId,
-          state === 'scheduled' ? { scheduledAfter: clock.now() } : state,
-          part,
+        filled(part, matches, (each) =>
+          listings.jobs(
+            crawler.crawlerId,
+            state === 'scheduled' ? { scheduledAfter: clock.now() } : state,
+            each,
+            matches,
+          ),
         ),
         deps.waits(crawler),
       ]);
@@ -116,16 +128,22 @@ export function createListings(deps: {
 
     async deliveries(owner, crawlerName, filter, part) {
       const { crawlerId } = await access.find(owner, crawlerName);
-      return shown(await listings.deliveries(crawlerId, filter, part), showDelivery);
+      const found = await filled(part, filter.matches, (each) =>
+        listings.deliveries(crawlerId, filter, each),
+      );
+      return shown(found, showDelivery);
     },
 
-    async results(owner, crawlerName, outcome, part) {
+    async results(owner, crawlerName, outcome, part, matches) {
       const { tokenType } = owner;
       const { accountId } = owner.account;
       const scope = { accountId, tokenType };
       const { crawlerId } = crawlerName === '' ? {} : await access.find(owner, crawlerName);
       const selection = crawlerId === undefined ? scope : { ...scope, crawlerId };
-      return shown(await listings.results(selection, outcome, part), showResult);
+      const found = await filled(part, matches, (each) =>
+        listings.results(selection, outcome, each, matches),
+      );
+      return shown(found, showResult);
     },
 
     async find(owner, rid) {
@@ -140,14 +158,44 @@ export function createListings(deps: {
       const crawler = crawlerId === undefined ? undefined : await ownCrawler(owner, crawlerId);
       const owned = crawler !== undefined;
       if (!owned && ownResult === undefined) throw ridNotFound('job', rid);
+      const hostWait = owned && job ? (await deps.waits(crawler))(job.host) : undefined;
+      const own = defined({
+        job: owned ? job : undefined,
+        delivery: owned ? delivery : undefined,
+        result: ownResult,
+      });
       return {
         crawler: owned && !isInternal(crawler) ? crawler : undefined,
-        ...(owned && job !== undefined ? { job: showJob(job) } : {}),
-        ...(owned && delivery !== undefined ? { delivery: showDelivery(delivery) } : {}),
-        ...(ownResult === undefined ? {} : { result: showResult(ownResult) }),
+        life: jobLife(own, { rid, crawler, hostWait, clock, webhook: deps.webhook }),
+        ...defined({
+          job: own.job && { ...showJob(own.job), hostWait },
+          delivery: own.delivery && showDelivery(own.delivery),
+          result: own.result && showResult(own.result),
+        }),
       };
     },
   };
+}
+
+/** Parts of a listing that are looked through for one page that a filter selects. */
+const MAX_PARTS = 10;
+
+/** A page of what a filter selects: matches may be few and far between. */
+async function filled<Row>(
+  part: ListingPart,
+  matches: MatchFilter | undefined,
+  read: (part: ListingPart) => Promise<Listing<Row>>,
+): Promise<Listing<Row>> {
+  let found = await read(part);
+  const rows = [...found.rows];
+  if (matches === undefined) return found;
+  for (let parts = 1; parts < MAX_PARTS && rows.length < part.limit; parts += 1) {
+    const { cursor } = found;
+    if (cursor === undefined) break;
+    found = await read({ limit: part.limit - rows.length, cursor });
+    rows.push(...found.rows);
+  }
+  return { rows, cursor: found.cursor };
 }
 
 function isScheduled({ state, notBefore }: JobSummary, now: Date): boolean {

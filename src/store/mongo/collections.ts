@@ -10,6 +10,7 @@ import type { ProcessReport } from '../../domain/process-report.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
 import type { DayCounts } from '../../domain/stats.ts';
 import type { Sample } from '../../domain/timeline.ts';
+import type { KeptAnswer } from '../rules.ts';
 import type { PushOutcome } from '../store.ts';
 import type { CountsDocument } from './counts-document.ts';
 import type { CrawlerDocument } from './crawler-document.ts';
@@ -95,6 +96,10 @@ export interface JobDocument {
   readonly firstTriedAt?: Date;
   /** Why its last try failed. */
   readonly lastFailure?: string;
+  /** The rungs of a ladder that have blocked it. */
+  readonly climbed?: string;
+  /** Its failed tries, as text. */
+  readonly tries?: string;
   /** Absent if it belongs to no trace. */
   readonly traceparent?: string;
   /** The id of its push. */
@@ -174,7 +179,9 @@ export interface DeliveryDocument extends RecordDocument {
   readonly callbackHeaders: string;
   /** Absent if it belongs to no trace. */
   readonly traceparent?: string;
-  readonly attempts: readonly DeliveryAttempt[];
+  readonly attempts: readonly Omit<DeliveryAttempt, 'answer'>[];
+  /** Of the latest attempts, what the callback URL answered; absent without any. */
+  readonly answers?: readonly KeptAnswer[];
 }
 
 /** A stored result. */

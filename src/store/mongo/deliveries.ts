@@ -1,8 +1,8 @@
-import type { ClientSession, Filter } from 'mongodb';
-import type { Delivery, DeliverySummary } from '../../domain/delivery.ts';
+import type { ClientSession, Filter, PushOperator } from 'mongodb';
+import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
-import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
+import { MAX_KEPT_ANSWERS, MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, ReplaySelector } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
 import { toDeliverySummary } from './delivery-summary.ts';
@@ -165,11 +165,16 @@ export function settleUpdate(outcome: DeliveryOutcome, now: Date): OneUpdate<Del
       },
       $unset: { epoch: 1 },
       ...(kind === 'release' ? { $inc: { attempt: -1 } } : {}),
-      ...(log === undefined
-        ? {}
-        : { $push: { attempts: { $each: [log], $slice: -MAX_LOGGED_ATTEMPTS } } }),
+      ...(log === undefined ? {} : { $push: toLogs(log) }),
     },
   };
+}
+
+function toLogs({ answer, ...log }: DeliveryAttempt): PushOperator<DeliveryDocument> {
+  const attempts = { $each: [log], $slice: -MAX_LOGGED_ATTEMPTS };
+  if (answer === undefined) return { attempts };
+  const kept = { attempt: log.attempt, text: answer };
+  return { attempts, answers: { $each: [kept], $slice: -MAX_KEPT_ANSWERS } };
 }
 
 function toDelivery(document: DeliveryDocument): Delivery {

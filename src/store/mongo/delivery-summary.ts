@@ -1,4 +1,5 @@
 import type { DeliverySummary } from '../../domain/delivery.ts';
+import { withAnswers } from '../rules.ts';
 import { parseDetails } from '../stored-details.ts';
 import type { DeliveryDocument } from './collections.ts';
 
@@ -24,7 +25,7 @@ export function toDeliverySummary(
     state: pending ? 'pending' : (document.state as 'delivered' | 'failed'),
     createdAt: document.createdAt,
     nextAttemptAt: pending ? document.due : undefined,
-    attempts: document.attempts.slice(-maxAttempts),
+    attempts: withAnswers(document.attempts.slice(-maxAttempts), document.answers),
   };
 }
 

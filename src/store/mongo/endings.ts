@@ -76,6 +76,8 @@ export function jobWrites(
     if (!isExpected(outcome, job) || (isQueued && job.gen !== purges)) continue;
     taken.add(rid);
     ended.add(outcome);
+    const { proxyBytes = 0 } = outcome;
+    if (proxyBytes > 0) counts.push((delta) => delta.addDay('proxyBytes', proxyBytes));
     const { size = 0, state, attempt } = job;
     const isPurged = job.gen !== purges;
     if (isEnd(outcome) || isPurged) {
@@ -113,6 +115,7 @@ export function jobWrites(
         const { tookMs } = outcome;
         const took = tookMs === undefined ? {} : { tookMs };
         if (again) delta.addTally({ day: ['retries'], ...took });
+        if (again && outcome.climbed !== undefined) delta.addDay('climbs', 1);
         if (again) delta.addFailed({ kind: 'crawl', error });
         if (isPurged) delta.purge({ state, size });
         else delta.move(size, state, again || job.retry > 0 ? 'retrying' : 'waiting');
@@ -200,9 +203,11 @@ function returnUpdate(
         attempt,
         ...first,
         ...(outcome.failure === undefined ? {} : { lastFailure: outcome.failure }),
+        ...(outcome.climbed === undefined ? {} : { climbed: outcome.climbed }),
+        ...(outcome.tries === undefined ? {} : { tries: outcome.tries }),
       },
       $inc: { retry: 1, ...(outcome.crashed === true ? { crashes: 1 } : {}) },
-      $unset: { epoch: 1, expires: 1 },
+      $unset: { epoch: 1, expires: 1, ...(outcome.climbed === undefined ? { climbed: 1 } : {}) },
     },
   };
 }

@@ -29,6 +29,8 @@ export function toJob(document: JobDocument): QueuedJob {
     attempt: document.attempt,
     crashes: document.crashes ?? 0,
     firstTriedAt: document.firstTriedAt,
+    climbed: document.climbed,
+    tries: document.tries,
     againOf: document.againOf,
     batch: document.batch,
     metadata: document.metadata,

@@ -1,6 +1,7 @@
 import type { Filter, FindCursor } from 'mongodb';
 import type { TokenType } from '../../domain/account.ts';
 import { LEAST_STREAK } from '../../domain/attention.ts';
+import type { HeaderPair } from '../../domain/job.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import {
   characters,
@@ -21,6 +22,7 @@ import {
   type ListingStore,
   type ResultSummary,
 } from '../listing-store.ts';
+import { isMatchingDelivery, isMatchingJob, isMatchingResult } from '../matches.ts';
 import type {
   Collections,
   CrawlerDocument,
@@ -33,6 +35,7 @@ import { toCounters, toCrawler } from './crawler-document.ts';
 import { isPending, toDeliverySummary } from './delivery-summary.ts';
 import { createFailedCrawls } from './failed-crawls.ts';
 import { readHeldUp } from './hosts.ts';
+import { toJob } from './job-document.ts';
 import { readPurges } from './queue-reads.ts';
 import { scopeAccountId, scopeKey, toCrawlFields } from './records.ts';
 
@@ -53,12 +56,13 @@ const JOB_FIELDS = {
   lastFailure: 1,
   metadata: 1,
   batch: 1,
+  climbed: 1,
   againOf: 1,
   notBefore: 1,
   priority: 1,
 } as const;
 
-const NO_PAGE = { body: 0, callbackHeaders: 0, request: 0 } as const;
+const NO_PAGE = { body: 0, callbackHeaders: 0, request: 0, answers: 0 } as const;
 
 /** Listings for people. */
 export function createListings(collections: Collections): ListingStore {
@@ -151,10 +155,11 @@ export function createListings(collections: Collections): ListingStore {
       return overviews(found);
     },
 
-    async jobs(crawlerId, state, part) {
+    async jobs(crawlerId, state, part, matches) {
       const crawler = await readPurges(collections, crawlerId);
       if (crawler === null) return { rows: [], cursor: undefined };
-      const scan = state === 'waiting' ? LISTING_SCAN : part.limit;
+      const filtersLater = state === 'waiting' || matches !== undefined;
+      const scan = filtersLater ? LISTING_SCAN : part.limit;
       const found = await collections.jobs
         .find(
           {
@@ -172,15 +177,17 @@ export function createListings(collections: Collections): ListingStore {
       const taken = takePart(
         found,
         { limit: part.limit, scan },
-        (job) => state !== 'waiting' || job.state === state,
+        (job) =>
+          (state !== 'waiting' || job.state === state) && isMatchingJob(matches, toJobSummary(job)),
         ({ _id, due }) => ({ at: due, rid: _id }),
       );
       return mapListing(taken, toJobSummary);
     },
 
     async deliveries(crawlerId, filter, part) {
-      const { state, outcome, range } = filter;
+      const { state, outcome, range, matches } = filter;
       const isWanted = (row: DeliveryRow): boolean =>
+        (matches === undefined || isMatchingDelivery(matches, toDeliverySummary(row))) &&
         (state === undefined || (isPending(row) ? 'pending' : row.state) === state) &&
         (outcome === undefined ||
           (row.cbStatus === CB_STATUS.success ? 'completed' : 'failed') === outcome);
@@ -191,16 +198,21 @@ export function createListings(collections: Collections): ListingStore {
         const place = ({ _id, due }: DeliveryRow) => ({ at: due, rid: _id });
         return mapListing(takePart(found, { limit: part.limit, scan }, isWanted, place), toSummary);
       }
-      const filtersLater = state === 'delivered' || state === 'pending' || outcome === 'completed';
+      const filtersLater =
+        state === 'delivered' ||
+        state === 'pending' ||
+        outcome === 'completed' ||
+        matches !== undefined;
       const scan = filtersLater ? LISTING_SCAN : part.limit;
       const found = await deliveriesByAge(crawlerId, filter, part, scan);
       const place = ({ _id, createdAt }: DeliveryRow) => ({ at: createdAt, rid: _id });
       return mapListing(takePart(found, { limit: part.limit, scan }, isWanted, place), toSummary);
     },
 
-    async results(selection, outcome, part) {
+    async results(selection, outcome, part, matches) {
       const { crawlerId } = selection;
-      const scan = outcome === 'completed' ? LISTING_SCAN : part.limit;
+      const filtersLater = outcome === 'completed' || matches !== undefined;
+      const scan = filtersLater ? LISTING_SCAN : part.limit;
       const cursor = collections.results
         .find<ResultRow>(
           {
@@ -213,8 +225,9 @@ export function createListings(collections: Collections): ListingStore {
         .sort({ storedAt: -1, _id: -1 })
         .limit(scan);
       const found = await readLight(cursor);
-      const isWanted = ({ cbStatus }: ResultRow): boolean =>
-        outcome !== 'completed' || cbStatus === CB_STATUS.success;
+      const isWanted = (row: ResultRow): boolean =>
+        (outcome !== 'completed' || row.cbStatus === CB_STATUS.success) &&
+        (matches === undefined || isMatchingResult(matches, toResultSummary(row)));
       const place = ({ _id, storedAt }: ResultRow) => ({ at: storedAt, rid: _id });
       const taken = takePart(found, { limit: part.limit, scan }, isWanted, place);
       return mapListing(taken, toResultSummary);
@@ -224,20 +237,15 @@ export function createListings(collections: Collections): ListingStore {
 
     async locate(rid) {
       const [job, delivery, result] = await Promise.all([
-        collections.jobs.findOne({ _id: rid }, { projection: { ...JOB_FIELDS, gen: 1 } }),
-        collections.deliveries.findOne<DeliveryRow>({ _id: rid }, { projection: NO_PAGE }),
-        collections.results.findOne<ResultRow>(
-          { _id: rid },
-          { projection: { body: 0, request: 0 } },
-        ),
+        collections.jobs.findOne({ _id: rid }),
+        collections.deliveries.findOne<DeliveryRow>({ _id: rid }, { projection: { body: 0 } }),
+        collections.results.findOne<ResultRow>({ _id: rid }, { projection: { body: 0 } }),
       ]);
       const isQueued = job !== null && (await isCurrent(job));
       return {
-        ...(isQueued ? { job: toJobSummary(job) } : {}),
+        ...(isQueued ? { job: { ...toJob(job), ...toJobSummary(job) } } : {}),
         ...(result === null ? {} : { result: locatedResult(result) }),
-        ...(delivery === null
-          ? {}
-          : { delivery: { ...toDeliverySummary(delivery), crawlerId: delivery.crawlerId } }),
+        ...(delivery === null ? {} : { delivery: locatedDelivery(delivery) }),
       };
     },
   };
@@ -327,6 +335,7 @@ function toJobSummary(document: JobDocument): JobSummary {
     lastFailure: document.lastFailure,
     metadata: document.metadata,
     batch: document.batch,
+    climbed: document.climbed,
     againOf: document.againOf,
     priority: document.priority,
     notBefore: document.notBefore,
@@ -342,13 +351,26 @@ function toResultSummary(document: ResultRow): ResultSummary {
   };
 }
 
+function locatedDelivery(document: DeliveryRow): NonNullable<FoundRid['delivery']> {
+  const { crawlerId, traceparent, request } = document;
+  return {
+    ...toCrawlFields(document),
+    ...toDeliverySummary(document),
+    crawlerId,
+    callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
+    traceparent,
+    request,
+  };
+}
+
 function locatedResult(document: ResultRow): NonNullable<FoundRid['result']> {
-  const { scope, crawlerId } = document;
+  const { scope, crawlerId, request } = document;
   const accountId = scopeAccountId(scope);
   return {
     ...toResultSummary(document),
     accountId,
     tokenType: scope.slice(accountId.length + 1) as TokenType,
+    request,
     ...(crawlerId === undefined ? {} : { crawlerId }),
   };
 }

@@ -1,10 +1,10 @@
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
-import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
+import { MAX_KEPT_ANSWERS, MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector, Verdict } from '../store.ts';
 import { createCounts } from './counts.ts';
-import { type StoredAttempt, toDeliverySummary } from './delivery-row.ts';
+import { parseAnswers, type StoredAttempt, toDeliverySummary } from './delivery-row.ts';
 import type { Finishing } from './finish.ts';
 import type { InThread } from './in-thread.ts';
 import { rememberedPurgeCount, wakeBy } from './lease.ts';
@@ -80,7 +80,7 @@ export function settleDeliveries(
     const { rid, crawlerId, attempt, log, kind } = outcome;
     if (purgesOf(crawlerId) === undefined) return 'lost';
     const row = sql.get(
-      `SELECT attempts, expires_at FROM deliveries
+      `SELECT attempts, answers, expires_at FROM deliveries
         WHERE rid = ? AND crawler_id = ? AND attempt = ? AND state = 'sending'`,
       rid,
       crawlerId,
@@ -90,11 +90,12 @@ export function settleDeliveries(
     const again = kind === 'retry' || kind === 'release';
     sql.run(
       `UPDATE deliveries SET state = ?, due_at = ?, epoch = NULL, attempt = ?, attempts = ?,
-        expires_at = ? WHERE rid = ?`,
+        answers = ?, expires_at = ? WHERE rid = ?`,
       again ? 'due' : kind,
       again ? (outcome.dueAt ?? now).getTime() : null,
       kind === 'release' ? attempt - 1 : attempt,
       log === undefined ? String(row.attempts) : withAttempt(String(row.attempts), log),
+      withAnswer(toOptionalText(row.answers), log),
       outcome.expiresAt?.getTime() ?? Number(row.expires_at),
       rid,
     );
@@ -104,7 +105,13 @@ export function settleDeliveries(
   });
 }
 
-function withAttempt(text: string, log: DeliveryAttempt): string {
+function withAnswer(text: string | undefined, log: DeliveryAttempt | undefined): string | null {
+  if (log?.answer === undefined) return text ?? null;
+  const answers = [...parseAnswers(text), { attempt: log.attempt, text: log.answer }];
+  return JSON.stringify(answers.slice(-MAX_KEPT_ANSWERS));
+}
+
+function withAttempt(text: string, { answer: _kept, ...log }: DeliveryAttempt): string {
   const attempts = JSON.parse(text) as StoredAttempt[];
   attempts.push({ ...log, startedAt: log.startedAt.getTime() });
   return JSON.stringify(attempts.slice(-MAX_LOGGED_ATTEMPTS));

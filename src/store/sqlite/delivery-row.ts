@@ -1,6 +1,7 @@
 import type { DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
+import { type KeptAnswer, withAnswers } from '../rules.ts';
 import { parseDetails } from '../stored-details.ts';
-import { type SqlRow, toDate, toOptionalDate } from './sql.ts';
+import { type SqlRow, toDate, toOptionalDate, toOptionalText } from './sql.ts';
 
 /** An attempt as a row keeps it. */
 export type StoredAttempt = Omit<DeliveryAttempt, 'startedAt'> & { readonly startedAt: number };
@@ -9,7 +10,7 @@ export type StoredAttempt = Omit<DeliveryAttempt, 'startedAt'> & { readonly star
 export const SUMMARY_COLUMNS =
   'rid, crawler_id, state, due_at, created_at, url, pushed_url, cb_status, original_status, extras, size, attempts';
 
-/** The summary of a row of deliveries, with its last `maxAttempts` attempts. */
+/** The summary of a row of deliveries, with its last `maxAttempts` attempts and the answers that it has. */
 export function toDeliverySummary(
   row: SqlRow,
   maxAttempts = Number.POSITIVE_INFINITY,
@@ -32,10 +33,18 @@ export function toDeliverySummary(
     state: pending ? 'pending' : (row.state as 'delivered' | 'failed'),
     createdAt: toDate(row.created_at),
     nextAttemptAt: pending ? toOptionalDate(row.due_at) : undefined,
-    attempts: attempts
-      .slice(-maxAttempts)
-      .map((each) => ({ ...each, startedAt: new Date(each.startedAt) })),
+    attempts: withAnswers(
+      attempts
+        .slice(-maxAttempts)
+        .map((each) => ({ ...each, startedAt: new Date(each.startedAt) })),
+      parseAnswers(toOptionalText(row.answers)),
+    ),
   };
+}
+
+/** Reads the answers that a row keeps. */
+export function parseAnswers(text: string | undefined): KeptAnswer[] {
+  return text === undefined ? [] : (JSON.parse(text) as KeptAnswer[]);
 }
 
 /** Whether a row of deliveries is due or being sent. */

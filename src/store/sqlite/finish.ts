@@ -98,6 +98,7 @@ function endJob(
   const { crawlerId } = outcome;
   const job = readEnding(finishing, outcome, purges);
   if (job === undefined) return 'lost';
+  counts.addDay(crawlerId, 'proxyBytes', outcome.proxyBytes ?? 0);
   if (outcome.kind === 'retry' || outcome.kind === 'release') {
     goBack(finishing, outcome, job, purges);
     return 'won';
@@ -153,6 +154,7 @@ function goBack(
   if (outcome.kind === 'retry') {
     const { tookMs } = outcome;
     counts.addTally(crawlerId, { day: ['retries'], ...(tookMs === undefined ? {} : { tookMs }) });
+    if (outcome.climbed !== undefined) counts.addDay(crawlerId, 'climbs', 1);
     counts.addFailed(crawlerId, { kind: 'crawl', error: outcome.failure ?? '' });
   }
   leaveState(counts, crawlerId, job);
@@ -167,7 +169,8 @@ function goBack(
   const dueAt = (outcome.dueAt ?? now).getTime();
   sql.run(
     `UPDATE jobs SET state = ?, retry = ?, attempt = ?, due_at = ?, crashes = crashes + ?,
-      epoch = NULL, last_failure = coalesce(?, last_failure),
+      epoch = NULL, last_failure = coalesce(?, last_failure), climbed = iif(?, climbed, ?),
+      tries = coalesce(?, tries),
       first_tried_at = ${retry > 0 ? 'coalesce(first_tried_at, ?)' : '?'} WHERE rid = ?`,
     state,
     retry,
@@ -175,6 +178,9 @@ function goBack(
     dueAt,
     outcome.kind === 'retry' && outcome.crashed === true ? 1 : 0,
     outcome.kind === 'retry' ? (outcome.failure ?? null) : null,
+    outcome.kind === 'release' ? 1 : 0,
+    outcome.kind === 'retry' ? (outcome.climbed ?? null) : null,
+    outcome.kind === 'retry' ? (outcome.tries ?? null) : null,
     retry > 0 ? toMs(startedAt) : null,
     rid,
   );

@@ -24,6 +24,8 @@ export function toJob(row: SqlRow): QueuedJob {
     attempt: Number(row.attempt),
     crashes: Number(row.crashes),
     firstTriedAt: toOptionalDate(row.first_tried_at),
+    climbed: toOptionalText(row.climbed),
+    tries: toOptionalText(row.tries),
     againOf: toOptionalText(row.again_of),
     batch: toOptionalText(row.batch),
     metadata: toOptionalText(row.metadata),

@@ -2,7 +2,8 @@ import type { TokenType } from '../../domain/account.ts';
 import { LEAST_STREAK } from '../../domain/attention.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
 import { invalidPageToken } from '../../domain/errors.ts';
-import type { QueuedJob } from '../../domain/job.ts';
+import type { HeaderPair, QueuedJob } from '../../domain/job.ts';
+import type { MatchFilter } from '../../domain/match-filter.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import { mapListing, partStart, takePart, takeRows } from '../listing-cursor.ts';
 import {
@@ -19,11 +20,13 @@ import {
   type ListingStore,
   type ResultSummary,
 } from '../listing-store.ts';
+import { isMatchingDelivery, isMatchingJob, isMatchingResult } from '../matches.ts';
 import type { ResultSelection } from '../store.ts';
 import { toCounters, toCrawler } from './crawler-row.ts';
 import { isPending, SUMMARY_COLUMNS, toDeliverySummary } from './delivery-row.ts';
 import { failedCrawls } from './failed-crawls.ts';
 import type { InThread } from './in-thread.ts';
+import { toJob } from './job-row.ts';
 import { purgeCount } from './lease.ts';
 import { toCrawlFields } from './pages.ts';
 import {
@@ -62,7 +65,7 @@ function troubled(sql: Sql, queueLimit: number, limit: number): CrawlerOverview[
 }
 
 const JOB_COLUMNS =
-  'rid, crawler_id, url, host, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, metadata, batch, again_of, not_before, priority';
+  'rid, crawler_id, url, host, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, climbed, metadata, batch, again_of, not_before, priority';
 
 function toJobSummary(row: SqlRow): JobSummary {
   return {
@@ -80,6 +83,7 @@ function toJobSummary(row: SqlRow): JobSummary {
     lastFailure: toOptionalText(row.last_failure),
     metadata: toOptionalText(row.metadata),
     batch: toOptionalText(row.batch),
+    climbed: toOptionalText(row.climbed),
     againOf: toOptionalText(row.again_of),
     priority: Number(row.priority),
     notBefore: toOptionalDate(row.not_before),
@@ -98,6 +102,7 @@ function jobs(
   crawlerId: string,
   state: ListedJobState | undefined,
   part: ListingPart,
+  matches?: MatchFilter,
 ): Listing<JobSummary> {
   const scheduledAfter = typeof state === 'object' ? state.scheduledAfter : undefined;
   const start = partStart(part) ?? { at: scheduledAfter ?? new Date(0), rid: '' };
@@ -110,10 +115,12 @@ function jobs(
     start.at.getTime(),
     start.rid,
   );
-  const isWanted = (row: SqlRow) =>
+  const isListed = (row: SqlRow) =>
     scheduledAfter === undefined
       ? state === undefined || row.state === state
       : row.state === 'waiting' && Number(row.not_before) > scheduledAfter.getTime();
+  const isWanted = (row: SqlRow) =>
+    isListed(row) && (matches === undefined || isMatchingJob(matches, toJobSummary(row)));
   return mapListing(takePart(scanned, part, isWanted, jobPlace), toJobSummary);
 }
 
@@ -126,8 +133,9 @@ function deliveries(
   filter: DeliveryFilter,
   part: ListingPart,
 ): Listing<DeliverySummary> {
-  const { state, outcome, range } = filter;
+  const { state, outcome, range, matches } = filter;
   const isWanted = (row: SqlRow): boolean =>
+    (matches === undefined || isMatchingDelivery(matches, toDeliverySummary(row))) &&
     (state === undefined || (isPending(row) ? 'pending' : row.state) === state) &&
     (outcome === undefined ||
       (Number(row.cb_status) === CB_STATUS.success ? 'completed' : 'failed') === outcome);
@@ -205,6 +213,7 @@ function results(
   { accountId, tokenType, crawlerId }: ResultSelection,
   outcome: CrawlOutcome | undefined,
   { limit, cursor }: ListingPart,
+  matches?: MatchFilter,
 ): Listing<ResultSummary> {
   const ofAccount = crawlerId === undefined;
   const conditions = [ofAccount ? 'account_id = ? AND token_type = ?' : 'crawler_id = ?'];
@@ -221,7 +230,8 @@ function results(
     ...values,
   );
   const isWanted = (row: SqlRow): boolean =>
-    outcome !== 'completed' || Number(row.cb_status) === CB_STATUS.success;
+    (outcome !== 'completed' || Number(row.cb_status) === CB_STATUS.success) &&
+    (matches === undefined || isMatchingResult(matches, toResultSummary(row)));
   const { rows, last } = takeRows(scanned, { limit }, isWanted);
   return {
     rows: rows.map(toResultSummary),
@@ -244,14 +254,23 @@ function locate(sql: Sql, rid: string): FoundRid {
       WHERE rid = ? AND (gen = d.purges OR state = 'running')`,
     rid,
   );
-  const delivery = sql.get(`SELECT ${SUMMARY_COLUMNS} FROM deliveries WHERE rid = ?`, rid);
-  const result = sql.get(`SELECT ${RESULT_COLUMNS} FROM results WHERE rid = ?`, rid);
+  const delivery = sql.get('SELECT * FROM deliveries WHERE rid = ?', rid);
+  const result = sql.get(`SELECT ${RESULT_COLUMNS}, request FROM results WHERE rid = ?`, rid);
   return {
     ...(result === undefined ? {} : { result: locatedResult(result) }),
-    ...(job === undefined ? {} : { job: toJobSummary(job) }),
-    ...(delivery === undefined
-      ? {}
-      : { delivery: { ...toDeliverySummary(delivery), crawlerId: String(delivery.crawler_id) } }),
+    ...(job === undefined ? {} : { job: { ...toJob(job), ...toJobSummary(job) } }),
+    ...(delivery === undefined ? {} : { delivery: locatedDelivery(delivery) }),
+  };
+}
+
+function locatedDelivery(row: SqlRow): NonNullable<FoundRid['delivery']> {
+  return {
+    ...toCrawlFields(row),
+    ...toDeliverySummary(row),
+    crawlerId: String(row.crawler_id),
+    callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
+    traceparent: toOptionalText(row.traceparent),
+    request: toOptionalText(row.request),
   };
 }
 
@@ -260,6 +279,7 @@ function locatedResult(row: SqlRow): NonNullable<FoundRid['result']> {
     ...toResultSummary(row),
     accountId: String(row.account_id),
     tokenType: row.token_type as TokenType,
+    request: toOptionalText(row.request),
     ...(row.crawler_id === null ? {} : { crawlerId: String(row.crawler_id) }),
   };
 }

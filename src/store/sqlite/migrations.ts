@@ -312,6 +312,13 @@ export const migrations: readonly string[] = [
   `,
   // Seals the sessions of the console.
   'CREATE TABLE secret (secret TEXT NOT NULL);',
+  // The rungs of a ladder that have blocked a job.
+  'ALTER TABLE jobs ADD COLUMN climbed TEXT;',
+  // The tries of a job, and what callback URLs answered.
+  `
+  ALTER TABLE jobs ADD COLUMN tries TEXT;
+  ALTER TABLE deliveries ADD COLUMN answers TEXT;
+  `,
   // The numbers of a day as they were at some moments.
   `
   CREATE TABLE samples (

@@ -1,7 +1,13 @@
 import { toWall } from '../../domain/clock.ts';
 import { MINUTE_MS } from '../../domain/durations.ts';
-import { type DayCounts, toDay } from '../../domain/stats.ts';
-import { SAMPLE_MS, SAMPLES_KEPT_MS, type Sample, THINNING } from '../../domain/timeline.ts';
+import { type DayCounts, dayFields, toDay } from '../../domain/stats.ts';
+import {
+  SAMPLE_MS,
+  SAMPLES_KEPT_MS,
+  type Sample,
+  THINNING,
+  timelineFields,
+} from '../../domain/timeline.ts';
 import type { Sql } from './sql.ts';
 
 /** Crawlers that are read by one write. */
@@ -9,6 +15,12 @@ const CRAWLERS = 2_000;
 const ROWS = 2_000;
 /** What is thinned, beyond its age: more than the service is usually stopped for. */
 const WINDOW_MS = 12 * 3_600_000;
+
+/** The numbers of a day that timelines do not show, as paths of JSON. */
+const LEFT_OUT = [...dayFields, 'byCbStatus']
+  .filter((field) => !timelineFields.some((each) => each === field))
+  .map((field) => `'$.${field}'`)
+  .join(', ');
 
 /** Where the present round of samples continues. */
 let round: { readonly at: number; after: string } | undefined;
@@ -39,8 +51,7 @@ export function takeSamples(sql: Sql, now: Date): boolean {
     `INSERT INTO samples
       SELECT crawler_id, ?1, ?2, counts, queued FROM (
         SELECT d.crawler_id, d.waiting + d.retrying AS queued, h.counts IS NOT NULL AS has_day,
-          json_remove(coalesce(h.counts, '{}'), '$.byCbStatus', '$.billed', '$.timeouts', '$.deleted',
-            '$.purged') AS counts
+          json_remove(coalesce(h.counts, '{}'), ${LEFT_OUT}) AS counts
         FROM dispatch d LEFT JOIN history h ON h.crawler_id = d.crawler_id AND h.day = ?2
         WHERE d.crawler_id > ?3 AND d.crawler_id <= ?4
       ) AS present

@@ -196,6 +196,29 @@ export function claimsContract(open: OpenStore): void {
     );
 
     test(
+      'keeps the rungs that have blocked it until a retry that does not climb',
+      withStore(open, async ({ store, crawler, running }) => {
+        const made = await crawler();
+        const { lease, jobs } = await running(made, 1);
+        let job = only(jobs);
+        expect(job.climbed).toBeUndefined();
+        const end = async (outcome: JobOutcome) => {
+          await finishJobs(store, [outcome], at(1), lease);
+          const { rows } = await store.listings.jobs(made.crawlerId, undefined, { limit: 1 });
+          job = only((await claimJobs(store, lease, 1, at(1))).jobs);
+          expect(only(rows).climbed).toBe(job.climbed);
+          return job.climbed;
+        };
+        const climbed = 'direct forbidden, pool:a captcha';
+        expect(await end({ ...toRetry(job, at(1)), climbed } as JobOutcome)).toBe(climbed);
+        expect(await end(toRelease(job))).toBe(climbed);
+        expect(await end(toRetry(job, at(1)))).toBeUndefined();
+        const days = await store.stats.history([made.crawlerId], {});
+        expect(days.get(made.crawlerId)).toMatchObject([{ retries: 2, climbs: 1 }]);
+      }),
+    );
+
+    test(
       'counts the crawls that ended with their thread',
       withStore(open, async ({ store, crawler, running }) => {
         const made = await crawler();

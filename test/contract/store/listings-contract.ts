@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { Crawler } from '../../../src/domain/crawler.ts';
-import type { DeliveryFilter, Lease, Listing, ListingPart } from '../../../src/store/store.ts';
+import { addTry } from '../../../src/domain/job-try.ts';
+import type {
+  DeliveryFilter,
+  JobOutcome,
+  Lease,
+  Listing,
+  ListingPart,
+} from '../../../src/store/store.ts';
 import { makeAttempt, toDelivery, toRetry, toSettlement, toStored } from './outcomes.ts';
 import {
   at,
@@ -132,6 +139,7 @@ export function listingsContract(open: OpenStore): void {
           firstTriedAt: at(0),
           lastFailure: 'reason_3',
         });
+        expect(first?.climbed).toBeUndefined();
         const [untried] = await list('waiting');
         expect(untried).toMatchObject({ retry: 0, queueDeadline: at(99_000) });
         expect(untried?.lastFailure).toBeUndefined();
@@ -278,6 +286,56 @@ export function listingsContract(open: OpenStore): void {
         expect(await store.listings.locate(job.rid)).toMatchObject({
           delivery: { rid: job.rid, crawlerId: hook.crawlerId, state: 'pending' },
         });
+      }),
+    );
+
+    test(
+      'a job keeps its tries, and a delivery what the latest five posts were answered',
+      withStore(open, async ({ store, crawler, running }) => {
+        const made = await crawler({ delivery: 'webhook' });
+        const { lease: held, jobs } = await running(made, 2);
+        const [retried, delivered] = jobs;
+        if (retried === undefined || delivered === undefined) throw new Error('nothing claimed');
+        const tries = JSON.stringify(
+          addTry([], {
+            startedAt: at(0),
+            durationMs: 5,
+            originalStatus: 0,
+            failure: 'timeout',
+            steps: [['connect', 5]],
+          }),
+        );
+        const request = '{"priority":7}';
+        const end = toDelivery(delivered, { request });
+        await finishJobs(
+          store,
+          [{ ...toRetry(retried, at(9), 'timeout'), tries } as JobOutcome, end],
+          at(1),
+          held,
+        );
+        const { job } = await store.listings.locate(retried.rid);
+        expect(job).toMatchObject({ tries, lastFailure: 'timeout', parameters: {} });
+        expect((await claimJobs(store, held, 1, at(10))).jobs[0]?.tries).toBe(tries);
+
+        for (let n = 1; n <= 7; n += 1) {
+          const [delivery] = await claimDeliveries(store, held, 1, 1e9, at(20 + n));
+          if (delivery === undefined) throw new Error('nothing is due');
+          const log = { ...makeAttempt(n, 500, at(n)), ...(n === 6 ? {} : { answer: `no ${n}` }) };
+          await settleDeliveries(store, [toSettlement(delivery, 'retry', { log })], at(20 + n));
+        }
+        const answers = [undefined, 'no 2', 'no 3', 'no 4', 'no 5', undefined, 'no 7'];
+        const { delivery } = await store.listings.locate(delivered.rid);
+        expect(delivery).toMatchObject({
+          request,
+          callbackHeaders: [['X-Token', 'abc']],
+          contentType: 'text/html',
+          crawlerId: made.crawlerId,
+        });
+        expect(delivery?.attempts.map(({ answer }) => answer)).toEqual(answers);
+        const got = await store.deliveries.get(made.crawlerId, delivered.rid);
+        expect(got?.attempts.map(({ answer }) => answer)).toEqual(answers);
+        const { rows } = await store.listings.deliveries(made.crawlerId, {}, { limit: 5 });
+        expect(rows[0]?.attempts.map(({ answer }) => answer)).toEqual(answers.map(() => undefined));
       }),
     );
 

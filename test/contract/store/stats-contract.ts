@@ -24,6 +24,8 @@ const NOTHING: Omit<HistoryDay, 'date'> = {
   deliveryFailures: 0,
   billed: 0,
   retries: 0,
+  climbs: 0,
+  proxyBytes: 0,
   timeouts: 0,
   deleted: 0,
   purged: 0,

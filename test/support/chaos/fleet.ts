@@ -1,10 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '../eventually.ts';
 import { type ServiceProcess, startProcess } from '../service-process.ts';
+import type { SetClock } from '../set-clock.ts';
+import type { ChaosNetwork } from './chaos-network.ts';
 
 /** What is done to a fleet. */
-export const DISTURBANCES = ['kill', 'drain', 'stop', 'database'] as const;
+export const DISTURBANCES = ['kill', 'drain', 'stop', 'database', 'clock', 'network'] as const;
 export type Disturbance = (typeof DISTURBANCES)[number];
+/** What is done unless it is said. */
+export const USUAL_DISTURBANCES: readonly Disturbance[] = ['kill', 'drain', 'stop', 'database'];
 
 /** A database that can be killed and started again. */
 export interface KillableDatabase {
@@ -19,8 +23,9 @@ export interface Fleet extends AsyncDisposable {
   /** Whether every place has a running process and the database is there. */
   isWhole(): boolean;
   /**
-   * Disturbs one place, or the database, and puts it right after `ms`. What is disturbed already is
-   * left alone. Resolves when it has been put right.
+   * Disturbs one place, the database or the network to it, and puts it right after `ms`. A clock is
+   * wrong by `ms` from then on. What is disturbed already is left alone. Resolves when it has been put
+   * right.
    */
   disturb(what: Disturbance, place: number, ms: number): Promise<void>;
   /** How often each was done. */
@@ -37,26 +42,35 @@ const START_MS = 90_000;
 const DRAIN_MS = 60_000;
 const LOGGED_CHARACTERS = 8_000;
 
-/** Starts a process at each of `places` with the given environment. */
-export async function startFleet(
-  env: Readonly<Record<string, string>>,
-  places: number,
-  database: KillableDatabase | undefined,
-): Promise<Fleet> {
+/** What a fleet is started with. */
+interface FleetOptions {
+  readonly env: Readonly<Record<string, string>>;
+  readonly places: number;
+  readonly database: KillableDatabase | undefined;
+  /** A clock for each place, if they are to be wrong. */
+  readonly clocks: readonly SetClock[];
+  readonly network: ChaosNetwork | undefined;
+}
+
+/** Starts a process at each place. */
+export async function startFleet(options: FleetOptions): Promise<Fleet> {
+  const { env, places, database, clocks, network } = options;
   const processes: (ServiceProcess | undefined)[] = [];
   const stopped = new Set<number>();
-  const disturbed = new Set<number | 'database'>();
-  const done = { kill: 0, drain: 0, stop: 0, database: 0 };
+  const disturbed = new Set<number | Disturbance>();
+  const done = { kill: 0, drain: 0, stop: 0, database: 0, clock: 0, network: 0 };
   const faults: string[] = [];
   const logs: string[] = [];
+  /** How often the database, or the way to it, began or ended to be away. */
   let databaseKills = 0;
   let closing = false;
 
   async function start(place: number): Promise<void> {
-    const started = await eventually(async () => (closing ? undefined : await startProcess(env)), {
-      timeoutMs: START_MS,
-      what: 'a process that starts',
-    });
+    const ofPlace = { ...env, ...clocks[place]?.env };
+    const started = await eventually(
+      async () => (closing ? undefined : await startProcess(ofPlace)),
+      { timeoutMs: START_MS, what: 'a process that starts' },
+    );
     processes[place] = started;
     if (closing) await started?.kill9();
   }
@@ -68,7 +82,7 @@ export async function startFleet(
 
   const disturbProcess: Readonly<
     Record<
-      Exclude<Disturbance, 'database'>,
+      'kill' | 'drain' | 'stop',
       (service: ServiceProcess, place: number, ms: number) => Promise<void>
     >
   > = {
@@ -115,24 +129,28 @@ export async function startFleet(
       processes.filter((each, place) => each && !stopped.has(place)) as ServiceProcess[],
     isWhole: () => disturbed.size === 0,
     async disturb(what, place, ms) {
-      const key = what === 'database' ? 'database' : place;
+      const key = what === 'kill' || what === 'drain' || what === 'stop' ? place : what;
       if (disturbed.has(key)) return;
       disturbed.add(key);
       try {
         if (what === 'database') {
           if (database === undefined) return;
-          done.database += 1;
           databaseKills += 1;
           await database.kill();
           await wait(ms);
           await database.start();
           databaseKills += 1;
-        } else {
+        } else if (what === 'network') {
+          databaseKills += 1;
+          await network?.disturb(ms);
+          databaseKills += 1;
+        } else if (what === 'clock') await clocks[place]?.set(ms);
+        else {
           const service = processes[place];
           if (service === undefined) return;
-          done[what] += 1;
           await disturbProcess[what](service, place, ms);
         }
+        done[what] += 1;
       } finally {
         disturbed.delete(key);
       }

@@ -1,19 +1,24 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '../eventually.ts';
-import { createNoise } from '../noise.ts';
+import { createNoise, type Noise } from '../noise.ts';
+import { createSetClock, type SetClock } from '../set-clock.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 import { NORMAL } from '../tokens.ts';
 import { expectDrained, findImbalances } from './balance.ts';
 import { CHAOS_CRAWLERS, type ChaosCrawler } from './chaos-crawlers.ts';
 import { type ChaosLoad, startLoad } from './chaos-load.ts';
+import { openChaosNetwork } from './chaos-network.ts';
 import { isAged, repeatedBy } from './chaos-pages.ts';
 import { openChaosReceiver } from './chaos-receiver.ts';
 import { type ChaosSite, openChaosSite } from './chaos-site.ts';
 import {
-  DISTURBANCES,
   type Disturbance,
   type Fleet,
   type KillableDatabase,
   startFleet,
+  USUAL_DISTURBANCES,
 } from './fleet.ts';
 import { watchHolders } from './slot-holders.ts';
 import { measureSlots, type UsedSlots } from './slot-usage.ts';
@@ -25,7 +30,7 @@ export interface ChaosOptions {
   /** The disturbances follow from it. */
   readonly seed: number;
   readonly processes: number;
-  /** What is done to them; default all. */
+  /** What is done to them; default `USUAL_DISTURBANCES`. */
   readonly only?: readonly Disturbance[] | undefined;
   /** Where the processes keep what they do. */
   readonly env: Readonly<Record<string, string>>;
@@ -71,6 +76,9 @@ const SETTLE_MS = 5_000;
 /** All that was acknowledged has this long to end after the last disturbance. */
 const DRAIN_MS = 180_000;
 
+/** Most that a clock is wrong. */
+const MAX_WRONG_MS = 3_600_000;
+
 /** Settings of the processes of a chaos run. */
 const SETTINGS = {
   WEBHOOK_RETRY_SCHEDULE: '1s,1s,1s,1s,1s,1s,1s,1s',
@@ -86,7 +94,18 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const { processes, env, database } = options;
   await using site = await openChaosSite();
   await using receiver = await openChaosReceiver();
-  await using fleet = await startFleet({ ...SETTINGS, ...env }, processes, database);
+  const { only = USUAL_DISTURBANCES, seed } = options;
+  const uri = only.includes('network') ? env.MONGODB_URI : undefined;
+  await using network = uri === undefined ? undefined : await openChaosNetwork(uri, seed);
+  await using folder = await temporaryFolder();
+  const clocks = only.includes('clock') ? await wrongClocks(folder.path, processes, seed) : [];
+  await using fleet = await startFleet({
+    env: { ...SETTINGS, ...env, ...(network && { MONGODB_URI: network.uri }) },
+    places: processes,
+    database,
+    clocks,
+    network,
+  });
   for (const { name, delivery, concurrency, politeness } of CHAOS_CRAWLERS) {
     const callback = delivery === 'webhook' ? { callback_url: receiver.url } : {};
     const [service] = fleet.running();
@@ -157,16 +176,34 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   };
 }
 
+/** A clock for each place, wrong by up to an hour. */
+async function wrongClocks(folder: string, places: number, seed: number): Promise<SetClock[]> {
+  const noise = createNoise(seed);
+  const clocks: SetClock[] = [];
+  for (let place = 0; place < places; place += 1) {
+    const path = join(folder, String(place));
+    await mkdir(path);
+    const clock = createSetClock(path);
+    await clock.set(wrongBy(noise));
+    clocks.push(clock);
+  }
+  return clocks;
+}
+
+/** Milliseconds by which a clock is wrong. */
+const wrongBy = (noise: Noise): number => noise.int(2 * MAX_WRONG_MS) - MAX_WRONG_MS;
+
 /**
  * Storms of several disturbances each; after every other one the fleet is whole for a while. The
  * order, the places and the times follow from the seed.
  */
 async function disturbAtRandom(
   fleet: Fleet,
-  { seconds, seed, processes, only = DISTURBANCES, database, signal }: ChaosOptions,
+  { seconds, seed, processes, only = USUAL_DISTURBANCES, database, signal }: ChaosOptions,
 ): Promise<void> {
   const noise = createNoise(seed);
-  const kinds = only.filter((kind) => kind !== 'database' || database !== undefined);
+  const absent = database === undefined ? 'database' : undefined;
+  const kinds = only.filter((kind) => kind !== absent);
   if (kinds.length === 0) throw new Error('there is nothing that could be disturbed');
   const until = performance.now() + seconds * 1_000;
   const left = (): number => (signal?.aborted ? 0 : until - performance.now());
@@ -180,7 +217,7 @@ async function disturbAtRandom(
     for (let events = 2 + noise.int(4); events > 0 && left() > 0; events -= 1) {
       const what = noise.pick(kinds);
       const place = noise.int(processes);
-      const ms = what === 'stop' ? 500 + noise.int(longestStop) : noise.int(3_000);
+      const ms = lengthOf(what, noise, longestStop);
       const disturbed = fleet.disturb(what, place, ms);
       // Awaited below; a failure must not end the process before that.
       disturbed.catch(() => undefined);
@@ -198,6 +235,12 @@ function countFromStorage(load: ChaosLoad, site: ChaosSite, crawler: ChaosCrawle
   const { requests } = site.seen(crawler.name);
   const aged = [...load.rids.keys()].filter((n) => isAged(crawler, n));
   return aged.filter((n) => (requests.get(repeatedBy(n)) ?? 0) <= 1).length;
+}
+
+/** How long a disturbance takes; of a clock, by how much it is wrong. */
+function lengthOf(what: Disturbance, noise: Noise, longestStop: number): number {
+  if (what === 'clock') return wrongBy(noise);
+  return what === 'stop' ? 500 + noise.int(longestStop) : noise.int(3_000);
 }
 
 function longestWait(load: ChaosLoad, site: ChaosSite, crawler: string): number {

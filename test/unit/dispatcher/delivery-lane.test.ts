@@ -55,7 +55,7 @@ function startLane({ reserve = 0, answerMs = 1 } = {}) {
           billed: false,
         }),
       );
-      return { outcomes, answer, posts: 1 };
+      return { outcomes, answer, isTooLong: false };
     },
   });
   const due = (count: number): Delivery[] =>

@@ -137,3 +137,18 @@ describe('hosts that have had more than their part, while others are still to be
     expect(reading.ahead.first(NOW)).toBeDefined();
   });
 });
+
+test('a queue with URLs of closed hosts alone is looked at when the first host opens', () => {
+  const reading = start();
+  const { ahead, board, lanes } = reading;
+  for (const job of dueJobs(3)) {
+    lanes.add(job);
+    lanes.started(job, NOW.getTime());
+    lanes.remove(job);
+    lanes.ended(job.rid, { answer: { kind: 'away', reason: 'timeout' } }, NOW.getTime());
+  }
+  expect(ahead.beginLook(crawler, SLOTS)?.hosts?.closed).toHaveLength(1);
+  ahead.endLook({ jobs: [], hasMore: false, nextDueAt: undefined, seesAllHosts: true });
+  expect(board.ahead).toBe(0);
+  expect(ahead.nextDueAt?.getTime()).toBeGreaterThan(NOW.getTime());
+});

@@ -35,6 +35,13 @@ test.each([
     'politeness.delay_ms',
     'politeness.delay_ms must be a whole number from 0 to 3600000.',
   ],
+  [{ escalate: 'direct' }, 'escalate', 'escalate takes 2 to 8 rungs.'],
+  [{ escalate: 'direct,pool:a, direct' }, 'escalate', 'escalate has the rung direct twice.'],
+  [
+    { escalate: 'direct,browser' },
+    'escalate',
+    'escalate: "browser" is no rung; a rung is direct, pool:NAME, browser:direct or browser:pool:NAME.',
+  ],
 ])('%j is refused, naming the field of the request', (input, field, message) => {
   expect(() => checkSettings(input)).toThrow(
     expect.objectContaining({ kind: 'invalid', field, message }),

@@ -90,6 +90,8 @@ test('days add up, statuses one by one', () => {
     deliveryFailures: 0,
     billed: 0,
     retries: 0,
+    climbs: 0,
+    proxyBytes: 0,
     timeouts: 0,
     deleted: 0,
     purged: 0,

@@ -91,6 +91,7 @@ describe('the verdict on a failure', () => {
     ['browser_unavailable', 599, true],
     ['proxy_refused', 521, true],
     ['proxy_unavailable', 599, true],
+    ['proxy_budget_used', 599, true],
     ['page_too_heavy', 523, false],
     ['page_crashed', 599, true],
     ['anti_bot_challenge', 525, true],
@@ -101,7 +102,7 @@ describe('the verdict on a failure', () => {
   });
 
   test('the table above is whole', () => {
-    expect(Object.keys(FAILURES)).toHaveLength(34);
+    expect(Object.keys(FAILURES)).toHaveLength(35);
   });
 });
 

@@ -42,3 +42,16 @@ test('a record that could not be written is written later, once, or its loss is 
   await trail.close();
   expect(logger.lines.map(({ message }) => message)).toContain('audit records are lost');
 });
+
+test('records lost because too many wait are counted in one line of the log', async () => {
+  await using opened = await openEmbeddedStore();
+  const { store } = opened;
+  const { normal } = await createUseCases(store).account();
+  const logger = createRecordingLogger();
+  const trail = createAuditTrail({ store, clock: createFrozenClock(), logger });
+  for (let n = 0; n < 10_003; n += 1) trail.note({ ...change, account: normal.account });
+  expect((await trail.list(normal, {}, { limit: 1 })).rows).toHaveLength(1);
+  await trail.close();
+  const lost = logger.lines.filter(({ level }) => level === 'error');
+  expect(lost).toMatchObject([{ fields: { records: 3 } }]);
+});

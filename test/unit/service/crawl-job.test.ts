@@ -23,6 +23,8 @@ function claimed(crashes: number): QueuedJob {
   };
 }
 
+const noLadders = { start: () => undefined };
+
 /** Jobs whose every crawl loses its thread; how often it was tried. */
 function losing(blamed: boolean) {
   let crawls = 0;
@@ -38,7 +40,16 @@ function losing(blamed: boolean) {
       };
     },
   };
-  return { jobs: createCrawlJobs({ crawling, clock, retentionDays: 14 }), crawls: () => crawls };
+  return {
+    jobs: createCrawlJobs({
+      crawling,
+      ladders: noLadders,
+      budgets: { of: () => undefined },
+      clock,
+      retentionDays: 14,
+    }),
+    crawls: () => crawls,
+  };
 }
 
 test('a crawl that ends its thread is a try that crashed, and the third ends the job', async () => {

@@ -15,6 +15,7 @@ const job = (retry: number): QueuedJob =>
     attempt: 1,
     retry,
     crashes: 0,
+    createdAt: new Date(),
     firstTriedAt: new Date(),
   }) as unknown as QueuedJob;
 
@@ -34,7 +35,9 @@ async function outcomeOf(reason: FailureReason, retry: number): Promise<string> 
       crawl: async () => ({ result, held: undefined }) as never,
       result: async () => ({ result, held: undefined }) as never,
     },
-    clock: { now: () => new Date() },
+    ladders: { start: () => undefined },
+    budgets: { of: () => undefined },
+    clock: { aheadMs: 0, now: () => new Date() },
     retentionDays: 1,
   });
   const { outcome } = await jobs.crawl(job(retry), webhookCrawler(), new AbortController().signal);

@@ -158,7 +158,7 @@ test('an update that changes nothing says what can be changed', async () => {
   const { crawlers, owner } = await setUp();
   await crawlers.create(owner.normal, 'shop', STORAGE);
   await expect(crawlers.update(owner.normal, 'shop', STORAGE)).rejects.toThrow(
-    'give callback_url, concurrency, delivery_concurrency, deliver_batch, max_retries, retry_window_hours, politeness, proxy, group_by_domain, unique, unique_for, notify_after_minutes or notify_batches.',
+    'give callback_url, concurrency, delivery_concurrency, deliver_batch, max_retries, retry_window_hours, politeness, proxy, escalate, max_proxy_megabytes_a_day, group_by_domain, unique, unique_for, notify_after_minutes or notify_batches.',
   );
 });
 

@@ -14,6 +14,7 @@ import {
 import { BatchService } from '../../../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { CrawlerService } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { HostService } from '../../../../gen/queuedcrawler/v1/host_service_pb.ts';
+import { csvLine } from '../../../client/csv-line.ts';
 import { accountClients } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
 import { Moment } from '../../format/moment.tsx';
@@ -198,8 +199,11 @@ function toNdjson(records: readonly AuditRecord[]): string {
 }
 
 function toCsv(records: readonly AuditRecord[]): string {
-  const lines = records.map((each) => FIELDS.map((field) => cell(plain(each)[field])).join(','));
-  return [FIELDS.join(','), ...lines].map((line) => `${line}\r\n`).join('');
+  const rows = records.map((each) => {
+    const fields = plain(each);
+    return csvLine(FIELDS.map((field) => asText(fields[field])));
+  });
+  return [csvLine(FIELDS), ...rows].join('');
 }
 
 function plain(record: AuditRecord): Record<string, string> {
@@ -210,7 +214,6 @@ function plain(record: AuditRecord): Record<string, string> {
 }
 
 /** A leading apostrophe keeps spreadsheets from taking a value as a formula. */
-function cell(value = ''): string {
-  const text = /^[=+@\t\r-]/.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+function asText(value = ''): string {
+  return /^[=+@\t\r-]/.test(value) ? `'${value}` : value;
 }

@@ -1,5 +1,5 @@
 import type { HistoryDay } from '../../../../gen/queuedcrawler/v1/stats_service_pb.ts';
-import { count, percent } from '../../format/numbers.ts';
+import { bytes, count, percent } from '../../format/numbers.ts';
 import { DataTable } from '../../ui/data-table.tsx';
 import { lazy } from '../../ui/lazy.tsx';
 import { Empty } from '../../ui/notice.tsx';
@@ -67,6 +67,13 @@ export function DayHistory(props: {
               ),
             },
             number('Retries', (day) => day.retries),
+            number('Climbs', (day) => day.climbs),
+            {
+              id: 'proxyBytes',
+              title: 'Through proxies',
+              number: true,
+              cell: (day) => bytes(Number(day.proxyBytes)),
+            },
             number('Timeouts', (day) => day.timeouts),
             number('Delivered', (day) => day.deliveries),
             number('Failed attempts', (day) => day.deliveryFailures),

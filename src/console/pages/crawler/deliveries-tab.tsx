@@ -216,7 +216,7 @@ function AttemptsDialog(props: {
     key: `delivery ${rid}`,
     poll: (signal) => clientsFor(view.type).crawlers.getDelivery({ name, rid }, { signal }),
   });
-  const delivery = props.listed ?? data?.delivery;
+  const delivery = data?.delivery ?? props.listed;
   return (
     <Dialog title="Attempts" wide onClose={props.onClose}>
       {delivery === undefined ? <Loading fault={fault} /> : <AttemptList delivery={delivery} />}

@@ -4,6 +4,7 @@ import {
 } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { LocalTime, Moment } from '../../format/moment.tsx';
 import { count, duration } from '../../format/numbers.ts';
+import { Link } from '../../shell/route.tsx';
 import { Facts } from '../../ui/card.tsx';
 import { DataTable } from '../../ui/data-table.tsx';
 import { Empty } from '../../ui/notice.tsx';
@@ -27,21 +28,28 @@ export function DeliveryStateBadge({ delivery }: { readonly delivery: Delivery }
   }
 }
 
+/** What is delivered, and where that stands. */
+export function DeliveryFacts({ delivery }: { readonly delivery: Delivery }) {
+  return (
+    <Facts
+      items={[
+        ['URL', delivery.url],
+        ['rid', <Link to={`/jobs/${delivery.rid}`}>{delivery.rid}</Link>],
+        ['State', <DeliveryStateBadge delivery={delivery} />],
+        ['Crawl', `cb_status ${delivery.cbStatus}, site ${delivery.originalStatus || 'silent'}`],
+        ...(delivery.metadata === undefined
+          ? []
+          : [['Metadata', <code>{delivery.metadata}</code>] as const]),
+      ]}
+    />
+  );
+}
+
 /** Every attempt of one delivery. */
 export function AttemptList({ delivery }: { readonly delivery: Delivery }) {
   return (
     <div class="stack">
-      <Facts
-        items={[
-          ['URL', delivery.url],
-          ['rid', <code>{delivery.rid}</code>],
-          ['State', <DeliveryStateBadge delivery={delivery} />],
-          ['Crawl', `cb_status ${delivery.cbStatus}, site ${delivery.originalStatus || 'silent'}`],
-          ...(delivery.metadata === undefined
-            ? []
-            : [['Metadata', <code>{delivery.metadata}</code>] as const]),
-        ]}
-      />
+      <DeliveryFacts delivery={delivery} />
       {delivery.attempts.length === 0 ? (
         <Empty title="It was not sent yet" />
       ) : (
@@ -62,7 +70,17 @@ export function AttemptList({ delivery }: { readonly delivery: Delivery }) {
               ),
             },
             { id: 'took', title: 'Took', number: true, cell: (each) => duration(each.durationMs) },
-            { id: 'error', title: 'Error', whole: true, cell: (each) => each.error || '–' },
+            {
+              id: 'error',
+              title: 'Error',
+              whole: true,
+              cell: ({ error, answer }) => (
+                <>
+                  {error || '–'}
+                  {answer !== undefined && <pre class="code wrap">{answer}</pre>}
+                </>
+              ),
+            },
           ]}
         />
       )}

@@ -127,7 +127,7 @@ function Group({
               <span class="row tight small">
                 {detail !== '' && <span class="muted">{detail}</span>}
                 <Moment at={at} />
-                <Link to={`/find?rid=${rid}`}>{rid}</Link>
+                <Link to={`/jobs/${rid}`}>{rid}</Link>
               </span>
             </li>
           ))}

@@ -4,6 +4,7 @@ import type {
   PushItemSchema,
   PushService,
 } from '../../../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { csvLine } from '../../../client/csv-line.ts';
 import type { ServiceClient } from '../../../client/service-clients.ts';
 import { type Fault, faultOf } from '../../api/fault.ts';
 import { session } from '../../api/session.ts';
@@ -157,14 +158,13 @@ export function urlsOf(text: string): readonly string[] {
 
 /** The outcome of a push as CSV: a line for each URL, those without an outcome last. */
 export function outcomeText(run: PushRun): string {
-  const quoted = (text: string): string => `"${text.replaceAll('"', '""')}"`;
   const open = run
     .left()
     .map((url) => ({ url, rid: '', isDuplicate: false, error: 'not pushed yet' }));
   const rows = [...run.done, ...open].map(({ url, rid, isDuplicate, error }) =>
-    [url, rid, error, String(isDuplicate)].map(quoted).join(','),
+    csvLine([url, rid, error, String(isDuplicate)]),
   );
-  return `${['url,rid,error,duplicate', ...rows].join('\r\n')}\r\n`;
+  return [csvLine(['url', 'rid', 'error', 'duplicate']), ...rows].join('');
 }
 
 /** Of 24 digits. `crypto.randomUUID` is there only over TLS. */

@@ -210,7 +210,7 @@ function PushOutcome({ run }: { readonly run: PushRun }) {
             cell: ({ rid, isDuplicate, error }) =>
               error === '' ? (
                 <>
-                  <Link to={`/find?rid=${rid}`}>{rid}</Link>
+                  <Link to={`/jobs/${rid}`}>{rid}</Link>
                   {isDuplicate && <span class="muted small"> there before</span>}
                 </>
               ) : (

@@ -17,6 +17,9 @@ export interface CrawledPage {
   /** A path of this service; empty when there is no picture. */
   readonly screenshot: string;
   readonly screenshotFailed: string;
+  /** The rung of the crawler's ladder, and those that had blocked it. */
+  readonly rung?: string | undefined;
+  readonly climbed?: string | undefined;
   /** That of the push. */
   readonly metadata?: string | undefined;
 }

@@ -39,6 +39,8 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
           ['Size', bytes(page.byteCount)],
           ['Address', page.url || page.pushedUrl],
           ...(page.rid === '' ? [] : [['rid', <code>{page.rid}</code>] as const]),
+          ...(page.rung === undefined ? [] : [['Rung', page.rung] as const]),
+          ...(page.climbed === undefined ? [] : [['Blocked before', page.climbed] as const]),
           ...(page.metadata === undefined
             ? []
             : [['Metadata', <code>{page.metadata}</code>] as const]),

@@ -1,0 +1,57 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createHostMemory } from '../../../src/dispatcher/host-memory.ts';
+import type { HostReport, HostStore } from '../../../src/store/store.ts';
+import { silentLogger } from '../../support/loggers.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test('what is known of hosts is saved before queues are counted, and queues are counted in turn', async () => {
+  const saved: HostReport[] = [];
+  const counted: string[] = [];
+  let count = Promise.withResolvers<void>();
+  const hosts = {
+    reports: async () => [],
+    save: async (reports: readonly HostReport[]) => void saved.push(...reports),
+    async longest(crawlerId: string) {
+      counted.push(crawlerId);
+      await count.promise;
+      return { hosts: [{ host: 'gone.example', queued: 7 }], rest: 0 };
+    },
+  } as unknown as HostStore;
+  const clock = { now: () => new Date() };
+  const memory = createHostMemory({
+    hosts,
+    clock,
+    logger: silentLogger,
+    processId: 'p',
+    isShared: () => false,
+  });
+  const job = { rid: '1', host: 'gone.example' } as never;
+  for (const crawlerId of ['first', 'second']) {
+    const lanes = memory.lanesOf(crawlerId);
+    lanes.keep({ accountId: 'a', politeness: undefined, retryWindowHours: 48 });
+    for (let n = 0; n < 3; n += 1) {
+      lanes.add(job);
+      lanes.started(job, Date.now());
+      lanes.remove(job);
+      lanes.ended('1', { answer: { kind: 'away', reason: 'timeout' } }, Date.now());
+    }
+  }
+  await vi.advanceTimersByTimeAsync(5_001);
+  expect(saved.map(({ crawlerId }) => crawlerId)).toEqual(['first', 'second']);
+  expect(counted).toEqual(['first']);
+  count.resolve();
+  count = Promise.withResolvers<void>();
+  await vi.advanceTimersByTimeAsync(6_000);
+  expect(saved.at(-1)).toMatchObject({ crawlerId: 'first', heldUp: { queued: 7 } });
+  expect(counted).toEqual(['first', 'second']);
+  count.resolve();
+  await vi.advanceTimersByTimeAsync(6_000);
+  expect(saved.at(-1)).toMatchObject({ crawlerId: 'second', heldUp: { queued: 7 } });
+  await memory.close();
+});
