@@ -110,7 +110,7 @@ describe('a URL that its host blocks', () => {
       callback_url: receiver.url,
       politeness: { delay_ms: delayMs },
     });
-    await crawler.push(`${site.url}/page`, '&format=json');
+    const rid = await crawler.push(`${site.url}/page`, '&format=json');
     // The delay between two requests to the host holds for the rungs, too.
     for (const shown of ['direct forbidden', climbed]) {
       await eventually(async () => {
@@ -123,6 +123,11 @@ describe('a URL that its host blocks', () => {
     }
     await eventually(() => expect(receiver.deliveries).toHaveLength(1));
     expect(addresses(site)).toEqual([DIRECT, A, B]);
+    expect((await app.rest('GET', `/find_by_rid/${NORMAL}/${rid}`)).json.tries).toMatchObject([
+      { rung: 'direct', original_status: 403, failure: 'forbidden' },
+      { rung: 'pool:a', original_status: 403, failure: 'forbidden' },
+      { rung: 'pool:b', original_status: 200 },
+    ]);
     const [post] = receiver.deliveries;
     expect(post?.json).toMatchObject({ rung: 'pool:b', climbed });
     expect(post?.headers).toMatchObject({ 'webhook-rung': 'pool:b', 'webhook-climbed': climbed });
