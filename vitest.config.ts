@@ -27,9 +27,11 @@ const onEither = {
     'ladder',
     'proxy-budget',
     'push-controls',
+    'search',
     'set-clock',
     'statistics',
     'storage-calls',
+    'timeline',
   ],
   atFullLength: [
     'abuse/tenant-quotas',

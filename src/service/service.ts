@@ -55,8 +55,10 @@ import { createListings, type Listings } from './reads/listings.ts';
 import { createMarkdownPages, type MarkdownPages } from './reads/markdown-pages.ts';
 import { createOverviews, type ReadAttention } from './reads/overviews.ts';
 import { createResultStreams, type ResultStreams } from './reads/result-streams.ts';
+import { createSearch, type Search } from './reads/search.ts';
 import { createStatistics, type Statistics } from './reads/statistics.ts';
 import { createStorage, type Storage } from './reads/storage.ts';
+import { createTimelines, type Timelines } from './reads/timelines.ts';
 import { defineTasks, repeatTasks, resumeCrawlers, type TaskTiming } from './tasks.ts';
 import { createOverviewPoll } from './watches/overview-poll.ts';
 import { createWatches, type Watches } from './watches/watches.ts';
@@ -144,7 +146,9 @@ export interface Service {
   readonly markdownPages: MarkdownPages;
   readonly resultStreams: ResultStreams;
   readonly statistics: Statistics;
+  readonly timelines: Timelines;
   readonly listings: Listings;
+  readonly search: Search;
   readonly listCrawlers: ListCrawlers;
   readonly listFailures: ListFailures;
   readonly activities: AccountActivities;
@@ -260,6 +264,13 @@ export function createService(deps: ServiceDeps): Service {
     maxBodyBytes: settings.maxBodyBytes,
     concurrency: settings.inlineConcurrency,
   });
+  const listings = createListings({
+    store,
+    access,
+    clock,
+    waits: hostReads.waits,
+    webhook: deps.webhook,
+  });
   const pushAgain = createPushAgain({ store, access, pushing, clock });
   const jobs = createJobManagement({ store, access, dispatcher, scheduler, quotas, clock, logger });
   return {
@@ -297,13 +308,9 @@ export function createService(deps: ServiceDeps): Service {
     markdownPages: createMarkdownPages(deps.threads),
     resultStreams: createResultStreams({ store, access, clock }),
     statistics: createStatistics({ store, clock }),
-    listings: createListings({
-      store,
-      access,
-      clock,
-      waits: hostReads.waits,
-      webhook: deps.webhook,
-    }),
+    timelines: createTimelines({ store, clock }),
+    listings,
+    search: createSearch({ store, overviews, listings }),
     listCrawlers: createCrawlerList({ overviews }),
     listFailures: createFailureGroups({ listings: store.listings, access }),
     activities,

@@ -5,6 +5,7 @@ import { createCrawler } from '../support/crawler-client.ts';
 import { freePort } from '../support/listen.ts';
 import { startProxy } from '../support/proxy.ts';
 import { startSite } from '../support/site.ts';
+import { createFrozenClock } from '../support/test-clock.ts';
 
 test('the operator sees proxies and hosts in the console, and nobody sees a password', async () => {
   await using proxy = await startProxy({});
@@ -14,6 +15,8 @@ test('the operator sees proxies and hosts in the console, and nobody sees a pass
   const secret = 'sesame-seed-4712';
   const dead = `http://user:${secret}@127.0.0.1:${await freePort()}`;
   await using app = await startApp({
+    // The cool-down of the failed proxy lasts.
+    clock: createFrozenClock(),
     env: { PROXIES: JSON.stringify({ fast: proxy.url, dead }) },
   });
   const query = { token: NORMAL, format: 'json' };
@@ -48,5 +51,5 @@ test('the operator sees proxies and hosts in the console, and nobody sees a pass
     .poll(() => crawler.details())
     .toMatchObject({ escalate: 'direct,pool:fast', max_proxy_megabytes_a_day: 500 });
   await settings.context().close();
-  browser.problems.splice(0).forEach((each) => expect(each).toContain('422'));
+  browser.problems.splice(0).forEach((each) => expect(each).toContain('400'));
 });

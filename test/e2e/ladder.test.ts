@@ -190,13 +190,13 @@ describe('a URL that its host blocks', () => {
       'too_many_requests',
     ],
   ] as const satisfies readonly (readonly [string, SiteRoute, string])[])(
-    'climbs for %s at once',
+    'climbs for %s at once, whatever max_retries is',
     async (_title, block, reason) => {
       await using site = await startSite({
         routes: { '/page': guarded((from) => from === A, block) },
       });
       await using app = await startWithPools();
-      const crawler = await createCrawler(app, 'climber', { escalate: LADDER });
+      const crawler = await createCrawler(app, 'climber', { escalate: LADDER, max_retries: 0 });
       expect(await crawl(crawler, `${site.url}/page`)).toMatchObject({
         original_status: 200,
         rung: 'pool:a',

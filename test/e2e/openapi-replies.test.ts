@@ -117,6 +117,8 @@ const calls: readonly (readonly [string, () => Sent])[] = [
   ['UpdateCrawler', () => ({ ...name('new'), body: { concurrency: 3 } })],
   ['GetStats', () => ({})],
   ['GetStats', () => ({ query: { history_from: '2020-01-01', history_to: '2020-01-02' } })],
+  ['GetTimeline', () => ({ query: { crawlers: 'hook', range: 'day' } })],
+  ['GetTimeline', () => ({ query: { crawlers: 'hook', range: 'quarter' } })],
   ['GetActivity', () => ({})],
   ['ListAuditRecords', () => ({})],
   [
@@ -130,6 +132,7 @@ const calls: readonly (readonly [string, () => Sent])[] = [
     }),
   ],
   ['ListJobs', () => name('paused')],
+  ['Search', () => ({ query: { query: 'page' } })],
   ['ListBatches', () => name('paused')],
   ['GetBatch', () => ({ path: { name: 'paused', batch: 'list' } })],
   ['GetBatchResults', () => ({ path: { crawler: 'paused', batch: 'list' } })],
