@@ -7,7 +7,7 @@ import { call, startService, TOKEN } from './bench-setup.ts';
 import { pages } from './page-text.ts';
 
 // Measures a pool of 1,000 proxies of which 30 % fail, next to one of which none fails. It prints the
-// pages a second, the URLs that were lost or failed, and the tries of a proxy within its first
+// pages a second until 95 % have ended, the URLs that were lost or failed, and the tries of a proxy within its first
 // cool-down. A proxy fails in one of six ways, by `--seed`. All proxies are addresses of one server, and this
 // process is site and proxies. `--pages N`, `--concurrency N`.
 
@@ -24,6 +24,11 @@ const COOL_DOWN_MS = 4_900;
 const IN_FLIGHT_MS = 3_500;
 const LONGEST_MS = 90_000;
 const BATCH = 1_000;
+/**
+ * The part of the pages whose pace is measured. The last ones wait for their second and third retry,
+ * after 5 s and more each, however fast the service is.
+ */
+const MOST = 0.95;
 
 const addressOf = (n: number): string => `127.7.${Math.floor(n / 250)}.${1 + (n % 250)}`;
 
@@ -130,6 +135,7 @@ async function measure(
       await call(`${crawler}/push_batch`, 'POST', { items });
     }
     const startedAt = performance.now();
+    let mostMs = 0;
     await call(`${crawler}/unpause`, 'POST');
     for (;;) {
       await wait(100);
@@ -139,9 +145,11 @@ async function measure(
       const { completed, failed } = details.activity;
       const ended = Number(completed) + Number(failed);
       const ms = performance.now() - startedAt;
+      if (ended < count * MOST) mostMs = ms;
       if (ended < count && ms < LONGEST_MS) continue;
       return {
-        pagesPerSecond: (Number(completed) * 1_000) / ms,
+        pagesPerSecond: (count * MOST * 1_000) / mostMs,
+        wholeMs: ms,
         lost: count - ended,
         failed: Number(failed),
         ...proxies.counts(),
@@ -153,6 +161,8 @@ async function measure(
     proxies.close();
   }
 }
+
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(0)} s`;
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -170,11 +180,13 @@ async function main(): Promise<void> {
     if (random() < FAILING) faults.set(addressOf(n), fault);
   }
   const good = await measure(new Map(), size);
-  console.log(`no proxy fails: ${good.pagesPerSecond.toFixed(0)} pages/s, ${good.lost} lost`);
+  console.log(
+    `no proxy fails: ${good.pagesPerSecond.toFixed(0)} pages/s, all after ${seconds(good.wholeMs)}, ${good.lost} lost`,
+  );
   const bad = await measure(faults, size);
   console.log(
     `${faults.size} of ${PROXIES} fail: ${bad.pagesPerSecond.toFixed(0)} pages/s ` +
-      `(${(bad.pagesPerSecond / good.pagesPerSecond).toFixed(2)}), ${bad.lost} lost, ${bad.failed} failed, ` +
+      `(${(bad.pagesPerSecond / good.pagesPerSecond).toFixed(2)}), all after ${seconds(bad.wholeMs)}, ${bad.lost} lost, ${bad.failed} failed, ` +
       `${bad.tries} tries of proxies that fail, ${bad.tooEarly.length} within a cool-down`,
   );
   for (const each of bad.tooEarly) console.log(each);

@@ -29,6 +29,7 @@ function toTryMessage({
   originalStatus,
   failure,
   steps,
+  rung,
 }: JobTry): MessageInitShape<typeof CrawlTrySchema> {
   return {
     startedAt: timestampFromDate(startedAt),
@@ -36,6 +37,7 @@ function toTryMessage({
     originalStatus,
     steps: steps.map(([name, ms]) => ({ name, durationMs: ms })),
     ...(failure === '' ? {} : { failure }),
+    ...defined({ rung }),
   };
 }
 

@@ -2,12 +2,13 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   OperatorService,
+  type ProxyHostSchema,
   type ProxySchema,
   SetupState,
 } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { defined } from '../domain/defined.ts';
 import type { Logger } from '../domain/logger.ts';
-import type { ProxyReport } from '../domain/proxy-pools.ts';
+import type { ProxyHostReport, ProxyReport } from '../domain/proxy-pools.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { WaysOut } from '../service/crawls/ways-out.ts';
 import type { ProcessReports } from '../service/operator/process-reports.ts';
@@ -22,14 +23,16 @@ const STATES: Readonly<Record<DomainSetupState, SetupState>> = {
   unchecked: SetupState.UNCHECKED,
 };
 
-/** Most proxies in one reply. */
+/** Most proxies, and hosts, in one reply. */
 const MAX_PROXIES = 1_000;
+const MAX_HOSTS = 100;
 
 /** What the operator's methods work with. */
 export interface OperatorParts {
   readonly reports: Pick<ProcessReports, 'installation'>;
   readonly readSetup: ReadSetup;
   readonly listProxies: WaysOut['list'];
+  readonly listProxyHosts: WaysOut['hosts'];
   readonly version: string;
 }
 
@@ -40,6 +43,7 @@ export function operatorHandlers({
   reports,
   readSetup,
   listProxies,
+  listProxyHosts,
   version,
 }: OperatorParts & {
   readonly authenticator: Pick<Authenticator, 'authenticateAdmin'>;
@@ -82,6 +86,10 @@ export function operatorHandlers({
         return {
           proxies: ordered.slice(0, MAX_PROXIES).map(toProxyMessage),
           totalCount: found.length,
+          hosts: listProxyHosts()
+            .filter((each) => pool === '' || each.pool === pool)
+            .slice(0, MAX_HOSTS)
+            .map(toHostMessage),
         };
       }),
 
@@ -113,5 +121,17 @@ function toProxyMessage({ trouble, ...proxy }: ProxyReport): MessageInitShape<ty
     receivedBytes: BigInt(proxy.received),
     sentBytes: BigInt(proxy.sent),
     blockedAt: [...proxy.blockedAt],
+  };
+}
+
+function toHostMessage(row: ProxyHostReport): MessageInitShape<typeof ProxyHostSchema> {
+  const { pool, host, pages, blocks, failures, bytes } = row;
+  return {
+    pool,
+    host,
+    pages: BigInt(pages),
+    blocks: BigInt(blocks),
+    failures: BigInt(failures),
+    bytes: BigInt(bytes),
   };
 }

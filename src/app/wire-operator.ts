@@ -25,7 +25,7 @@ export function wireOperator(
     readonly service: Pick<Service, 'dispatcher'>;
     readonly store: Store;
     readonly scheduler: Scheduler;
-    readonly waysOut: Pick<WaysOut, 'list'>;
+    readonly waysOut: Pick<WaysOut, 'list' | 'hosts'>;
   },
   stack: AsyncDisposableStack,
 ): OperatorParts {
@@ -54,6 +54,7 @@ export function wireOperator(
     reports,
     version: VERSION,
     listProxies: waysOut.list,
+    listProxyHosts: waysOut.hosts,
     readSetup: createSetup({
       checks: setupChecks({ ...context, crawlers: store.crawlers }),
       accounts: store.accounts,

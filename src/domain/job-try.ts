@@ -1,3 +1,5 @@
+import { defined } from './defined.ts';
+
 /** A part of a crawl and its duration in milliseconds, such as `connect` or `first_byte`. */
 export type CrawlStep = readonly [name: string, ms: number];
 
@@ -10,6 +12,8 @@ export interface JobTry {
   readonly originalStatus: number;
   /** Why it failed; empty when it ended well. */
   readonly failure: string;
+  /** The rung of the crawler's ladder; undefined without a ladder. */
+  readonly rung?: string | undefined;
   /** In order. They are those of the last request of a chain of redirects. */
   readonly steps: readonly CrawlStep[];
 }
@@ -21,6 +25,7 @@ export type KeptTry = readonly [
   originalStatus: number,
   failure: string,
   steps: readonly CrawlStep[],
+  rung?: string,
 ];
 
 /** The tries of a job that are kept: the latest. */
@@ -28,19 +33,21 @@ export const MAX_KEPT_TRIES = 10;
 
 /** The tries with one more, as they are kept. */
 export function addTry(kept: readonly KeptTry[], next: JobTry): KeptTry[] {
-  const { startedAt, durationMs, originalStatus, failure, steps } = next;
-  const added: KeptTry = [startedAt.getTime(), durationMs, originalStatus, failure, steps];
-  return [...kept.slice(1 - MAX_KEPT_TRIES), added];
+  const { startedAt, durationMs, originalStatus, failure, steps, rung } = next;
+  const added = [startedAt.getTime(), durationMs, originalStatus, failure, steps] as const;
+  const whole: KeptTry = rung === undefined ? added : [...added, rung];
+  return [...kept.slice(1 - MAX_KEPT_TRIES), whole];
 }
 
 /** Reads kept tries. */
 export function toTries(kept: readonly KeptTry[] = []): JobTry[] {
-  return kept.map(([startedMs, durationMs, originalStatus, failure, steps]) => ({
+  return kept.map(([startedMs, durationMs, originalStatus, failure, steps, rung]) => ({
     startedAt: new Date(startedMs),
     durationMs,
     originalStatus,
     failure,
     steps,
+    ...defined({ rung }),
   }));
 }
 

@@ -51,6 +51,14 @@ export interface ProxyReport extends ProxyNumbers {
   readonly blockedAt: readonly string[];
 }
 
+/** What the crawls of a host have done through the proxies of a pool. */
+export interface ProxyHostReport extends Pick<ProxyNumbers, 'pages' | 'blocks' | 'failures'> {
+  readonly pool: string;
+  readonly host: string;
+  /** Of requests and responses, in both directions. */
+  readonly bytes: number;
+}
+
 /** Which pools a crawl asks for. */
 export interface PoolWish {
   /** The name of a pool; `direct` for no proxy. */

@@ -110,7 +110,7 @@ describe('a URL that its host blocks', () => {
       callback_url: receiver.url,
       politeness: { delay_ms: delayMs },
     });
-    await crawler.push(`${site.url}/page`, '&format=json');
+    const rid = await crawler.push(`${site.url}/page`, '&format=json');
     // The delay between two requests to the host holds for the rungs, too.
     for (const shown of ['direct forbidden', climbed]) {
       await eventually(async () => {
@@ -123,6 +123,11 @@ describe('a URL that its host blocks', () => {
     }
     await eventually(() => expect(receiver.deliveries).toHaveLength(1));
     expect(addresses(site)).toEqual([DIRECT, A, B]);
+    expect((await app.rest('GET', `/find_by_rid/${NORMAL}/${rid}`)).json.tries).toMatchObject([
+      { rung: 'direct', original_status: 403, failure: 'forbidden' },
+      { rung: 'pool:a', original_status: 403, failure: 'forbidden' },
+      { rung: 'pool:b', original_status: 200 },
+    ]);
     const [post] = receiver.deliveries;
     expect(post?.json).toMatchObject({ rung: 'pool:b', climbed });
     expect(post?.headers).toMatchObject({ 'webhook-rung': 'pool:b', 'webhook-climbed': climbed });
@@ -185,13 +190,13 @@ describe('a URL that its host blocks', () => {
       'too_many_requests',
     ],
   ] as const satisfies readonly (readonly [string, SiteRoute, string])[])(
-    'climbs for %s at once',
+    'climbs for %s at once, whatever max_retries is',
     async (_title, block, reason) => {
       await using site = await startSite({
         routes: { '/page': guarded((from) => from === A, block) },
       });
       await using app = await startWithPools();
-      const crawler = await createCrawler(app, 'climber', { escalate: LADDER });
+      const crawler = await createCrawler(app, 'climber', { escalate: LADDER, max_retries: 0 });
       expect(await crawl(crawler, `${site.url}/page`)).toMatchObject({
         original_status: 200,
         rung: 'pool:a',

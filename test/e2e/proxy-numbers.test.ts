@@ -48,6 +48,13 @@ test('an operator sees what each proxy does, and no tenant and no password', asy
     { pool: 'dead', proxy: new URL(dead).host, failures: 1, trouble: 'proxy_failed' },
   ]);
   expect(Date.parse(listed.proxies[1].retry_at)).toBeGreaterThan(Date.now() - 1_000);
+  expect(listed.hosts).toMatchObject([
+    { pool: 'fast', host: site.host, blocks: 1 },
+    { pool: 'dead', host: site.host, pages: 0, bytes: 0 },
+  ]);
+  const [ofSite] = listed.hosts;
+  expect(Number(ofSite.pages)).toBe(2);
+  expect(Number(ofSite.bytes)).toBeGreaterThan(400_000);
   expect(JSON.stringify(listed)).not.toContain('password');
   const stranger = { authorization: `Bearer ${NORMAL}` };
   const refused = await app.rest('GET', '/installation/proxies', undefined, stranger);

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file queuedcrawler/v1/operator_service.proto.
  */
 export const file_queuedcrawler_v1_operator_service: GenFile = /*@__PURE__*/
-  fileDesc("CidxdWV1ZWRjcmF3bGVyL3YxL29wZXJhdG9yX3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEiGAoWR2V0SW5zdGFsbGF0aW9uUmVxdWVzdCKNAQoXR2V0SW5zdGFsbGF0aW9uUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIsCghkYXRhYmFzZRgCIAEoCzIaLnF1ZXVlZGNyYXdsZXIudjEuRGF0YWJhc2USMwoJcHJvY2Vzc2VzGAMgAygLMiAucXVldWVkY3Jhd2xlci52MS5TZXJ2aWNlUHJvY2VzcyI9CghEYXRhYmFzZRIMCgRraW5kGAEgASgJEhIKCmxhdGVuY3lfbXMYAiABKAESDwoHdmVyc2lvbhgDIAEoCSLAAgoOU2VydmljZVByb2Nlc3MSCgoCaWQYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEi4KCnN0YXJ0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3JlcG9ydGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghjcmF3bGVycxgGIAEoBRIOCgZjcmF3bHMYByABKAUSEgoKZGVsaXZlcmllcxgIIAEoBRIVCg1icm93c2VyX3BhZ2VzGAkgASgFEhQKDG1lbW9yeV9ieXRlcxgKIAEoAxIRCgljcHVfY29yZXMYCyABKAESFgoOZXZlbnRfbG9vcF91c2UYDCABKAESFAoMaXNfYW5zd2VyaW5nGA0gASgIIiIKEkxpc3RQcm94aWVzUmVxdWVzdBIMCgRwb29sGAEgASgJIlQKE0xpc3RQcm94aWVzUmVzcG9uc2USKAoHcHJveGllcxgBIAMoCzIXLnF1ZXVlZGNyYXdsZXIudjEuUHJveHkSEwoLdG90YWxfY291bnQYAiABKAUi9wEKBVByb3h5EgwKBHBvb2wYASABKAkSDQoFcHJveHkYAiABKAkSFAoHdHJvdWJsZRgDIAEoCUgAiAEBEjEKCHJldHJ5X2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBEg0KBXBhZ2VzGAUgASgDEg4KBmJsb2NrcxgGIAEoAxIQCghmYWlsdXJlcxgHIAEoAxIWCg5yZWNlaXZlZF9ieXRlcxgIIAEoAxISCgpzZW50X2J5dGVzGAkgASgDEhIKCmJsb2NrZWRfYXQYCiADKAlCCgoIX3Ryb3VibGVCCwoJX3JldHJ5X2F0IiAKD0dldFNldHVwUmVxdWVzdBINCgVjaGVjaxgBIAEoCCI+ChBHZXRTZXR1cFJlc3BvbnNlEioKBWl0ZW1zGAEgAygLMhsucXVldWVkY3Jhd2xlci52MS5TZXR1cEl0ZW0ieQoJU2V0dXBJdGVtEgwKBG5hbWUYASABKAkSKwoFc3RhdGUYAiABKA4yHC5xdWV1ZWRjcmF3bGVyLnYxLlNldHVwU3RhdGUSDwoHZmluZGluZxgDIAEoCRIOCgZhZHZpY2UYBCABKAkSEAoIc2V0dGluZ3MYBSADKAkqvwEKClNldHVwU3RhdGUSIQoXU0VUVVBfU1RBVEVfVU5TUEVDSUZJRUQQABoEirUYABIaCg5TRVRVUF9TVEFURV9PSxABGgaKtRgCb2sSJAoTU0VUVVBfU1RBVEVfTUlTU0lORxACGguKtRgHbWlzc2luZxIiChJTRVRVUF9TVEFURV9GQUlMRUQQAxoKirUYBmZhaWxlZBIoChVTRVRVUF9TVEFURV9VTkNIRUNLRUQQBBoNirUYCXVuY2hlY2tlZDKeAwoPT3BlcmF0b3JTZXJ2aWNlEoYBCg9HZXRJbnN0YWxsYXRpb24SKC5xdWV1ZWRjcmF3bGVyLnYxLkdldEluc3RhbGxhdGlvblJlcXVlc3QaKS5xdWV1ZWRjcmF3bGVyLnYxLkdldEluc3RhbGxhdGlvblJlc3BvbnNlIh6QAgGKtRgCGAGC0+STAg8SDS9pbnN0YWxsYXRpb24SdwoIR2V0U2V0dXASIS5xdWV1ZWRjcmF3bGVyLnYxLkdldFNldHVwUmVxdWVzdBoiLnF1ZXVlZGNyYXdsZXIudjEuR2V0U2V0dXBSZXNwb25zZSIkkAIBirUYAhgBgtPkkwIVEhMvaW5zdGFsbGF0aW9uL3NldHVwEoIBCgtMaXN0UHJveGllcxIkLnF1ZXVlZGNyYXdsZXIudjEuTGlzdFByb3hpZXNSZXF1ZXN0GiUucXVldWVkY3Jhd2xlci52MS5MaXN0UHJveGllc1Jlc3BvbnNlIiaQAgGKtRgCGAGC0+STAhcSFS9pbnN0YWxsYXRpb24vcHJveGllcxoEiLUYAUJwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_options]);
+  fileDesc("CidxdWV1ZWRjcmF3bGVyL3YxL29wZXJhdG9yX3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEiGAoWR2V0SW5zdGFsbGF0aW9uUmVxdWVzdCKNAQoXR2V0SW5zdGFsbGF0aW9uUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIsCghkYXRhYmFzZRgCIAEoCzIaLnF1ZXVlZGNyYXdsZXIudjEuRGF0YWJhc2USMwoJcHJvY2Vzc2VzGAMgAygLMiAucXVldWVkY3Jhd2xlci52MS5TZXJ2aWNlUHJvY2VzcyI9CghEYXRhYmFzZRIMCgRraW5kGAEgASgJEhIKCmxhdGVuY3lfbXMYAiABKAESDwoHdmVyc2lvbhgDIAEoCSLAAgoOU2VydmljZVByb2Nlc3MSCgoCaWQYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEi4KCnN0YXJ0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3JlcG9ydGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghjcmF3bGVycxgGIAEoBRIOCgZjcmF3bHMYByABKAUSEgoKZGVsaXZlcmllcxgIIAEoBRIVCg1icm93c2VyX3BhZ2VzGAkgASgFEhQKDG1lbW9yeV9ieXRlcxgKIAEoAxIRCgljcHVfY29yZXMYCyABKAESFgoOZXZlbnRfbG9vcF91c2UYDCABKAESFAoMaXNfYW5zd2VyaW5nGA0gASgIIiIKEkxpc3RQcm94aWVzUmVxdWVzdBIMCgRwb29sGAEgASgJIoABChNMaXN0UHJveGllc1Jlc3BvbnNlEigKB3Byb3hpZXMYASADKAsyFy5xdWV1ZWRjcmF3bGVyLnYxLlByb3h5EhMKC3RvdGFsX2NvdW50GAIgASgFEioKBWhvc3RzGAMgAygLMhsucXVldWVkY3Jhd2xlci52MS5Qcm94eUhvc3QiZwoJUHJveHlIb3N0EgwKBHBvb2wYASABKAkSDAoEaG9zdBgCIAEoCRINCgVwYWdlcxgDIAEoAxIOCgZibG9ja3MYBCABKAMSEAoIZmFpbHVyZXMYBSABKAMSDQoFYnl0ZXMYBiABKAMi9wEKBVByb3h5EgwKBHBvb2wYASABKAkSDQoFcHJveHkYAiABKAkSFAoHdHJvdWJsZRgDIAEoCUgAiAEBEjEKCHJldHJ5X2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBEg0KBXBhZ2VzGAUgASgDEg4KBmJsb2NrcxgGIAEoAxIQCghmYWlsdXJlcxgHIAEoAxIWCg5yZWNlaXZlZF9ieXRlcxgIIAEoAxISCgpzZW50X2J5dGVzGAkgASgDEhIKCmJsb2NrZWRfYXQYCiADKAlCCgoIX3Ryb3VibGVCCwoJX3JldHJ5X2F0IiAKD0dldFNldHVwUmVxdWVzdBINCgVjaGVjaxgBIAEoCCI+ChBHZXRTZXR1cFJlc3BvbnNlEioKBWl0ZW1zGAEgAygLMhsucXVldWVkY3Jhd2xlci52MS5TZXR1cEl0ZW0ieQoJU2V0dXBJdGVtEgwKBG5hbWUYASABKAkSKwoFc3RhdGUYAiABKA4yHC5xdWV1ZWRjcmF3bGVyLnYxLlNldHVwU3RhdGUSDwoHZmluZGluZxgDIAEoCRIOCgZhZHZpY2UYBCABKAkSEAoIc2V0dGluZ3MYBSADKAkqvwEKClNldHVwU3RhdGUSIQoXU0VUVVBfU1RBVEVfVU5TUEVDSUZJRUQQABoEirUYABIaCg5TRVRVUF9TVEFURV9PSxABGgaKtRgCb2sSJAoTU0VUVVBfU1RBVEVfTUlTU0lORxACGguKtRgHbWlzc2luZxIiChJTRVRVUF9TVEFURV9GQUlMRUQQAxoKirUYBmZhaWxlZBIoChVTRVRVUF9TVEFURV9VTkNIRUNLRUQQBBoNirUYCXVuY2hlY2tlZDKeAwoPT3BlcmF0b3JTZXJ2aWNlEoYBCg9HZXRJbnN0YWxsYXRpb24SKC5xdWV1ZWRjcmF3bGVyLnYxLkdldEluc3RhbGxhdGlvblJlcXVlc3QaKS5xdWV1ZWRjcmF3bGVyLnYxLkdldEluc3RhbGxhdGlvblJlc3BvbnNlIh6QAgGKtRgCGAGC0+STAg8SDS9pbnN0YWxsYXRpb24SdwoIR2V0U2V0dXASIS5xdWV1ZWRjcmF3bGVyLnYxLkdldFNldHVwUmVxdWVzdBoiLnF1ZXVlZGNyYXdsZXIudjEuR2V0U2V0dXBSZXNwb25zZSIkkAIBirUYAhgBgtPkkwIVEhMvaW5zdGFsbGF0aW9uL3NldHVwEoIBCgtMaXN0UHJveGllcxIkLnF1ZXVlZGNyYXdsZXIudjEuTGlzdFByb3hpZXNSZXF1ZXN0GiUucXVldWVkY3Jhd2xlci52MS5MaXN0UHJveGllc1Jlc3BvbnNlIiaQAgGKtRgCGAGC0+STAhcSFS9pbnN0YWxsYXRpb24vcHJveGllcxoEiLUYAUJwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_options]);
 
 /**
  * @generated from message queuedcrawler.v1.GetInstallationRequest
@@ -238,6 +238,13 @@ export type ListProxiesResponse = Message<"queuedcrawler.v1.ListProxiesResponse"
    * @generated from field: int32 total_count = 2;
    */
   totalCount: number;
+
+  /**
+   * The hosts that were crawled through the proxies lately, those with the most bytes first; at most 100.
+   *
+   * @generated from field: repeated queuedcrawler.v1.ProxyHost hosts = 3;
+   */
+  hosts: ProxyHost[];
 };
 
 /**
@@ -246,6 +253,62 @@ export type ListProxiesResponse = Message<"queuedcrawler.v1.ListProxiesResponse"
  */
 export const ListProxiesResponseSchema: GenMessage<ListProxiesResponse> = /*@__PURE__*/
   messageDesc(file_queuedcrawler_v1_operator_service, 5);
+
+/**
+ * A host that was crawled through the proxies of a pool, since the process started or 2,000 others were crawled.
+ *
+ * @generated from message queuedcrawler.v1.ProxyHost
+ */
+export type ProxyHost = Message<"queuedcrawler.v1.ProxyHost"> & {
+  /**
+   * The pool.
+   *
+   * @generated from field: string pool = 1;
+   */
+  pool: string;
+
+  /**
+   * The host, with its port unless that is the usual one.
+   *
+   * @generated from field: string host = 2;
+   */
+  host: string;
+
+  /**
+   * Pages that came.
+   *
+   * @generated from field: int64 pages = 3;
+   */
+  pages: bigint;
+
+  /**
+   * Block pages, and 429.
+   *
+   * @generated from field: int64 blocks = 4;
+   */
+  blocks: bigint;
+
+  /**
+   * Crawls that a proxy has failed.
+   *
+   * @generated from field: int64 failures = 5;
+   */
+  failures: bigint;
+
+  /**
+   * Bytes of requests and responses, in both directions.
+   *
+   * @generated from field: int64 bytes = 6;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.ProxyHost.
+ * Use `create(ProxyHostSchema)` to create a new message.
+ */
+export const ProxyHostSchema: GenMessage<ProxyHost> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_operator_service, 6);
 
 /**
  * A proxy of a pool.
@@ -329,7 +392,7 @@ export type Proxy = Message<"queuedcrawler.v1.Proxy"> & {
  * Use `create(ProxySchema)` to create a new message.
  */
 export const ProxySchema: GenMessage<Proxy> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_operator_service, 6);
+  messageDesc(file_queuedcrawler_v1_operator_service, 7);
 
 /**
  * @generated from message queuedcrawler.v1.GetSetupRequest
@@ -348,7 +411,7 @@ export type GetSetupRequest = Message<"queuedcrawler.v1.GetSetupRequest"> & {
  * Use `create(GetSetupRequestSchema)` to create a new message.
  */
 export const GetSetupRequestSchema: GenMessage<GetSetupRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_operator_service, 7);
+  messageDesc(file_queuedcrawler_v1_operator_service, 8);
 
 /**
  * @generated from message queuedcrawler.v1.GetSetupResponse
@@ -367,7 +430,7 @@ export type GetSetupResponse = Message<"queuedcrawler.v1.GetSetupResponse"> & {
  * Use `create(GetSetupResponseSchema)` to create a new message.
  */
 export const GetSetupResponseSchema: GenMessage<GetSetupResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_operator_service, 8);
+  messageDesc(file_queuedcrawler_v1_operator_service, 9);
 
 /**
  * One thing to set up.
@@ -416,7 +479,7 @@ export type SetupItem = Message<"queuedcrawler.v1.SetupItem"> & {
  * Use `create(SetupItemSchema)` to create a new message.
  */
 export const SetupItemSchema: GenMessage<SetupItem> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_operator_service, 9);
+  messageDesc(file_queuedcrawler_v1_operator_service, 10);
 
 /**
  * How something is set up.

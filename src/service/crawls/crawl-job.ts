@@ -128,7 +128,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   }
 
   /** Begins a try of the job; the result makes the tries that are kept once it has ended. */
-  function startTry(job: QueuedJob): TriesAfter {
+  function startTry(job: QueuedJob, rung?: string): TriesAfter {
     const startedAt = wallNow(clock);
     const started = performance.now();
     return ({ failure, originalStatus = 0, steps = [] }) =>
@@ -138,6 +138,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
         originalStatus,
         failure,
         steps,
+        rung,
       });
   }
 
@@ -181,8 +182,8 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   return {
     async crawl(job, crawler, signal, { hostAwaySince, onSent } = {}) {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
-      const triesAfter = startTry(job);
       const rungTry = deps.ladders.start(job, crawler);
+      const triesAfter = startTry(job, rungTry?.rung.name);
       let crawled: PoliteCrawl;
       try {
         const order = toOrder(job, crawler, onSent, rungTry, deps.budgets.of(crawler));

@@ -6,6 +6,7 @@ import {
   findPools,
   mix,
   type PoolProxy,
+  type ProxyHostReport,
   type ProxyNumbers,
   type ProxyPool,
   type ProxyReport,
@@ -54,6 +55,8 @@ export interface WaysOut {
   choose(order: CrawlOrder, tries: number): WayChoice;
   /** Every proxy, direct connections excepted. */
   list(): ProxyReport[];
+  /** Hosts that were crawled through proxies lately, by pool; those with the most bytes first. */
+  hosts(): ProxyHostReport[];
   /** Crawls that found no proxy, by pool. */
   waits(): ReadonlyMap<string, number>;
 }
@@ -62,6 +65,8 @@ export interface WaysOut {
 const MAX_RETRIED = 20_000;
 /** Before a URL is tried through the only proxy that is left, which has just failed it. */
 const OTHERS_MS = 1_000;
+/** Hosts of pools whose numbers are kept: the latest. */
+const MAX_COUNTED_HOSTS = 2_000;
 /** Hosts that wait for proxies, for the log. */
 const MAX_WAITING = 1_000;
 
@@ -72,6 +77,7 @@ interface Candidate {
   readonly numbers: Numbers;
 }
 
+type HostNumbers = { -readonly [Name in keyof ProxyHostReport]: ProxyHostReport[Name] };
 type Numbers = { -readonly [Name in keyof ProxyNumbers]: ProxyNumbers[Name] };
 
 interface Candidates {
@@ -102,6 +108,7 @@ export function createWaysOut(deps: {
   const failedFor = createLruMap<string, string>({ maxEntries: MAX_RETRIED });
   const numbers = new Map<PoolProxy, Numbers>();
   const waits = new Map<string, number>();
+  const hostNumbers = createLruMap<string, HostNumbers>({ maxEntries: MAX_COUNTED_HOSTS });
   const nowMs = (): number => clock.now().getTime();
 
   function numbersOf(proxy: PoolProxy): Numbers {
@@ -109,6 +116,15 @@ export function createWaysOut(deps: {
     if (known !== undefined) return known;
     const made = { pages: 0, blocks: 0, failures: 0, received: 0, sent: 0 };
     numbers.set(proxy, made);
+    return made;
+  }
+
+  function hostNumbersOf(pool: string, host: string): HostNumbers {
+    const key = `${pool} ${host}`;
+    const known = hostNumbers.get(key);
+    if (known !== undefined) return known;
+    const made = { pool, host, pages: 0, blocks: 0, failures: 0, bytes: 0 };
+    hostNumbers.set(key, made);
     return made;
   }
 
@@ -204,9 +220,13 @@ export function createWaysOut(deps: {
           bytes: () => bytes,
           end(result) {
             const verdict = started.end(result, nowMs());
-            if (verdict === 'answered') numbers.pages += 1;
-            else if (verdict === 'blocked') numbers.blocks += 1;
-            else if (verdict !== 'unknown') numbers.failures += 1;
+            const ofHost = hostNumbersOf(pool.name, host);
+            ofHost.bytes += bytes;
+            for (const each of [numbers, ofHost]) {
+              if (verdict === 'answered') each.pages += 1;
+              else if (verdict === 'blocked') each.blocks += 1;
+              else if (verdict !== 'unknown') each.failures += 1;
+            }
             if (verdict === 'answered') failedFor.delete(rid);
             else if (rid !== '') failedFor.set(rid, proxy.id);
             return verdict;
@@ -237,6 +257,10 @@ export function createWaysOut(deps: {
         }),
       );
     },
+    hosts: () =>
+      Array.from(hostNumbers.entries(), ([, each]) => each).toSorted(
+        (left, right) => right.bytes - left.bytes,
+      ),
     waits: () => waits,
   };
 }

@@ -6,6 +6,7 @@ import { bytes, count, duration, percent } from '../../format/numbers.ts';
 import { Card, Figures } from '../../ui/card.tsx';
 import { DataTable } from '../../ui/data-table.tsx';
 import { FaultNotice, Loading } from '../../ui/notice.tsx';
+import { ProxiesCards } from './proxies-cards.tsx';
 
 /** The processes of the installation and its database, for the operator. */
 export function SystemPage() {
@@ -41,6 +42,7 @@ export function SystemPage() {
           <Card title="Processes" flush>
             <ProcessTable processes={data.processes} />
           </Card>
+          <ProxiesCards />
         </>
       )}
     </>

@@ -68,10 +68,11 @@ export function jobEvents(found: FindRidResponse): readonly JobEvent[] {
 }
 
 function tryEvent(each: CrawlTry, number: number): JobEvent {
-  const { startedAt, durationMs, originalStatus, failure, steps } = each;
+  const { startedAt, durationMs, originalStatus, failure, steps, rung } = each;
+  const by = rung === undefined ? '' : ` by ${rung}`;
   const site = originalStatus === 0 ? 'the site was silent' : `the site answered ${originalStatus}`;
   return {
-    title: `Try ${number}: ${failure === undefined ? '' : `${words(failure)}, `}${site}`,
+    title: `Try ${number}${by}: ${failure === undefined ? '' : `${words(failure)}, `}${site}`,
     kind: failure === undefined ? 'ok' : 'bad',
     at: startedAt,
     tookMs: durationMs,
