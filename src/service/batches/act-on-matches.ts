@@ -171,7 +171,7 @@ function listedState({ jobState }: MatchRequest, clock: Clock): ListedJobState |
 function noDeliveries(crawlerName: string): DomainError {
   return new DomainError(
     'failed_precondition',
-    'no_deliveries',
+    'no_webhook',
     `The crawler ${crawlerName} delivers nothing: its results are stored.`,
   );
 }
