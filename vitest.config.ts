@@ -31,6 +31,7 @@ const onEither = {
     'set-clock',
     'statistics',
     'storage-calls',
+    'timeline',
   ],
   atFullLength: [
     'abuse/tenant-quotas',

@@ -101,6 +101,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     ...statsHandlers({
       authenticator,
       statistics: service.statistics,
+      timelines: service.timelines,
       quotas: service.quotas,
       limits,
     }),

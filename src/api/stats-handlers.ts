@@ -1,15 +1,26 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   type AsyncCrawlStatsSchema,
   type CrawlerStatsSchema,
   type HistoryDay as HistoryDayMessage,
   type HistoryDaySchema,
+  TimelineRange as RangeValue,
   StatsService,
+  type TimelinePointSchema,
 } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
+import { defined } from '../domain/defined.ts';
 import { type DayField, dayFields, type HistoryDay } from '../domain/stats.ts';
+import {
+  TIMELINE_RANGES,
+  type TimelinePoint,
+  type TimelineRange,
+  timelineFields,
+} from '../domain/timeline.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
 import { type CrawlerStatistics, type Statistics, sum } from '../service/reads/statistics.ts';
+import type { Timelines } from '../service/reads/timelines.ts';
 import { authenticateCall } from './authenticate-call.ts';
 import { toActivityMessage, toStatus, toTokenTypeValue } from './crawler-messages.ts';
 import { type Method, toMethods } from './method.ts';
@@ -19,11 +30,21 @@ import { quotasMessage } from './quota-messages.ts';
 export function statsHandlers(deps: {
   readonly authenticator: Authenticator;
   readonly statistics: Statistics;
+  readonly timelines: Timelines;
   readonly quotas: Pick<Quotas, 'report'>;
   readonly limits: { readonly crawlerQueue: number; readonly accountQueue: number };
 }): Method[] {
-  const { authenticator, statistics, quotas, limits } = deps;
+  const { authenticator, statistics, timelines, quotas, limits } = deps;
   return toMethods(StatsService, {
+    async getTimeline(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const range = RANGES[request.range] ?? 'hour';
+      const found = await timelines.read(owner, request.crawlers, range);
+      return {
+        stepSeconds: TIMELINE_RANGES[range].stepMs / 1_000,
+        crawlers: found.map(({ name, points }) => ({ name, points: points.map(pointMessage) })),
+      };
+    },
     async getStats(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
       const { historyFrom, historyTo } = request;
@@ -57,6 +78,29 @@ export function statsHandlers(deps: {
       };
     },
   });
+}
+
+const RANGES: Readonly<Record<RangeValue, TimelineRange>> = {
+  [RangeValue.UNSPECIFIED]: 'hour',
+  [RangeValue.HOUR]: 'hour',
+  [RangeValue.DAY]: 'day',
+  [RangeValue.WEEK]: 'week',
+  [RangeValue.QUARTER]: 'quarter',
+};
+
+function pointMessage(point: TimelinePoint): MessageInitShape<typeof TimelinePointSchema> {
+  const { at, missing, queued, medianMs, p95Ms } = point;
+  const numbers = timelineFields.map((field) => [field, BigInt(point[field])] as const);
+  return {
+    at: timestampFromDate(at),
+    missing,
+    ...Object.fromEntries(numbers),
+    ...defined({
+      queued: queued === undefined ? undefined : BigInt(queued),
+      medianMs,
+      p95Ms,
+    }),
+  };
 }
 
 function crawlerStats(

@@ -1,4 +1,5 @@
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { csvLine } from '../client/csv-line.ts';
 import { plainText, toPlain } from '../client/message-json.ts';
 import { type Output, printable } from './output.ts';
 
@@ -14,6 +15,8 @@ export interface Listing<Desc extends DescMessage> {
     pageToken: string,
   ): Promise<{ readonly items: MessageShape<Desc>[]; readonly nextPageToken: string }>;
   readonly heading: readonly string[];
+  /** The fields to print as CSV, as `toPlain` has them; without them there is no CSV. */
+  readonly csv?: readonly string[] | undefined;
   /** Tells people that there is nothing, and where else to look. */
   readonly none?: string;
   /** The columns of one item, as `toPlain` has it. */
@@ -27,16 +30,20 @@ export interface Listing<Desc extends DescMessage> {
 export async function printPages<Desc extends DescMessage>(
   output: Output,
   limit: number,
-  { desc, read, heading, row, none }: Listing<Desc>,
+  { desc, read, heading, csv, row, none }: Listing<Desc>,
 ): Promise<void> {
   let left = limit;
   let pageToken = '';
+  const asCsv = (cells: readonly string[]) => output.line(csvLine(cells).slice(0, -2));
+  if (csv !== undefined) await asCsv(csv);
   do {
     const page = await read(Math.min(left, MAX_PAGE), pageToken);
     const plain = page.items.slice(0, left).map((item) => toPlain(desc, item));
     left -= plain.length;
     pageToken = page.nextPageToken;
-    if (output.isJson) for (const each of plain) await output.json(each);
+    if (csv !== undefined) {
+      for (const each of plain) await asCsv(csv.map((name) => plainText(each[name])));
+    } else if (output.isJson) for (const each of plain) await output.json(each);
     else {
       const rows = plain.map((each) => row(each).map((value) => printable(plainText(value))));
       await output.table(heading, rows);

@@ -1,3 +1,5 @@
+import type { CrawlTimeCounts } from './crawl-time-buckets.ts';
+
 /**
  * The numbers of one day at one crawler, each with the name it has on the wire. Stores keep them by
  * these names, so a name never changes its meaning.
@@ -34,36 +36,43 @@ export interface HistoryDay extends Readonly<Record<DayField, number>> {
   readonly date: string;
   /** Ended crawls by `cb_status`. */
   readonly byCbStatus: Readonly<Record<string, number>>;
+  /** Tries of crawls, by how long they took; absent where that was not counted yet. */
+  readonly times?: CrawlTimeCounts;
 }
 
 /** The numbers of a day as stores keep them: an absent one is zero. */
 export type DayCounts = Partial<Readonly<Record<DayField, number>>> &
-  Partial<Pick<HistoryDay, 'byCbStatus'>>;
+  Partial<Pick<HistoryDay, 'byCbStatus' | 'times'>>;
 
 /** A day with these numbers; those that are absent are zero. */
 export function toHistoryDay(date: string, counts: DayCounts = {}): HistoryDay {
   const numbers = dayFields.map((field) => [field, counts[field] ?? 0] as const);
   const fields = Object.fromEntries(numbers) as Record<DayField, number>;
-  return { date, ...fields, byCbStatus: counts.byCbStatus ?? {} };
+  const { byCbStatus = {}, times } = counts;
+  return { date, ...fields, byCbStatus, ...(times === undefined ? {} : { times }) };
 }
 
 /** The sum of the numbers of days; zeros are left out. */
 export function addDays(days: readonly DayCounts[]): DayCounts {
   const sum: Partial<Record<DayField, number>> = {};
   const byCbStatus: Record<string, number> = {};
+  const times: Record<string, number> = {};
   for (const day of days) {
     for (const field of dayFields) {
       const count = day[field] ?? 0;
       if (count !== 0) sum[field] = (sum[field] ?? 0) + count;
     }
-    for (const [status, count] of Object.entries(day.byCbStatus ?? {})) {
-      byCbStatus[status] = (byCbStatus[status] ?? 0) + count;
-    }
+    addTo(byCbStatus, day.byCbStatus);
+    addTo(times, day.times);
   }
-  return { ...sum, byCbStatus };
+  return { ...sum, byCbStatus, ...(Object.keys(times).length === 0 ? {} : { times }) };
 }
 
 /** The UTC day of a moment, `YYYY-MM-DD`. */
 export function toDay(moment: Date): string {
   return moment.toISOString().slice(0, 10);
+}
+
+function addTo(sums: Record<string, number>, counts: Readonly<Record<string, number>> = {}): void {
+  for (const [key, count] of Object.entries(counts)) sums[key] = (sums[key] ?? 0) + count;
 }

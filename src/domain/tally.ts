@@ -16,6 +16,8 @@ export interface EndedJob {
   readonly timedOut?: boolean | undefined;
   /** Why it failed. */
   readonly failure?: string | undefined;
+  /** How long its last crawl took, in milliseconds; absent without one. */
+  readonly tookMs?: number | undefined;
 }
 
 /** A try that failed. */
@@ -32,6 +34,8 @@ export interface Tally {
   readonly day: readonly DayField[];
   /** The status whose number in `byCbStatus` grows by one. */
   readonly cbStatus?: number;
+  /** How long the crawl took; its kind's number in `times` grows by one. */
+  readonly tookMs?: number;
   /** The moments that become now. */
   readonly moments?: readonly (keyof CrawlerMoments)[];
   readonly failed?: FailedTry;
@@ -43,7 +47,7 @@ export function resultEnd(cbStatus: number): 'completed' | 'failed' {
 }
 
 /** What a job's end counts as. */
-export function tallyEnd({ end, cbStatus, billed, timedOut, failure }: EndedJob): Tally {
+export function tallyEnd({ end, cbStatus, billed, timedOut, failure, tookMs }: EndedJob): Tally {
   if (end === 'deleted' || end === 'purged') return { counter: end, day: [end] };
   const day: DayField[] = [end === 'completed' ? 'success' : 'failed'];
   if (billed === true) day.push('billed');
@@ -52,6 +56,7 @@ export function tallyEnd({ end, cbStatus, billed, timedOut, failure }: EndedJob)
     counter: end,
     day,
     ...(cbStatus === undefined ? {} : { cbStatus }),
+    ...(tookMs === undefined ? {} : { tookMs }),
     ...(timedOut === true ? {} : triedEnd(end, cbStatus, failure)),
   };
 }

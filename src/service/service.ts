@@ -58,6 +58,7 @@ import { createResultStreams, type ResultStreams } from './reads/result-streams.
 import { createSearch, type Search } from './reads/search.ts';
 import { createStatistics, type Statistics } from './reads/statistics.ts';
 import { createStorage, type Storage } from './reads/storage.ts';
+import { createTimelines, type Timelines } from './reads/timelines.ts';
 import { defineTasks, repeatTasks, resumeCrawlers, type TaskTiming } from './tasks.ts';
 import { createOverviewPoll } from './watches/overview-poll.ts';
 import { createWatches, type Watches } from './watches/watches.ts';
@@ -145,6 +146,7 @@ export interface Service {
   readonly markdownPages: MarkdownPages;
   readonly resultStreams: ResultStreams;
   readonly statistics: Statistics;
+  readonly timelines: Timelines;
   readonly listings: Listings;
   readonly search: Search;
   readonly listCrawlers: ListCrawlers;
@@ -306,6 +308,7 @@ export function createService(deps: ServiceDeps): Service {
     markdownPages: createMarkdownPages(deps.threads),
     resultStreams: createResultStreams({ store, access, clock }),
     statistics: createStatistics({ store, clock }),
+    timelines: createTimelines({ store, clock }),
     listings,
     search: createSearch({ store, overviews, listings }),
     listCrawlers: createCrawlerList({ overviews }),

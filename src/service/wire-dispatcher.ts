@@ -44,11 +44,11 @@ export function wireDispatcher(
       const timed = stopwatch(traceparent);
       try {
         const end = await crawlJobs.crawl({ ...job, traceparent }, crawler, signal, host);
-        if (end.outcome.kind !== 'release') {
-          crawlTimes.note(crawler.crawlerId, performance.now() - startedAt);
-        }
         observe.crawl(end.outcome, timed());
-        return end;
+        if (end.outcome.kind === 'release') return end;
+        const tookMs = performance.now() - startedAt;
+        crawlTimes.note(crawler.crawlerId, tookMs);
+        return { ...end, outcome: { ...end.outcome, tookMs } };
       } finally {
         span.end();
       }

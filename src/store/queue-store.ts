@@ -257,6 +257,8 @@ export type JobOutcome = {
      * queued, in the attempt before.
      */
     readonly startedAt?: Date;
+    /** How long the crawl took, in milliseconds. */
+    readonly tookMs?: number;
   };
 
 export interface QueueStore {

@@ -5,7 +5,6 @@ import type { QueuedNotice } from '../domain/notice.ts';
 import type { AccountLimits, AccountUsage } from '../domain/quotas.ts';
 import type { CrawlRecord, StoredResult } from '../domain/result.ts';
 import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts';
-import type { HistoryDay } from '../domain/stats.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
 import type { AuditStore } from './audit-store.ts';
 import type { BatchStore } from './batch-store.ts';
@@ -13,11 +12,11 @@ import type { DeliveryStore } from './delivery-store.ts';
 import type { HostStore } from './host-store.ts';
 import type { ListingStore } from './listing-store.ts';
 import type { ProcessStore } from './process-store.ts';
-import type { QueueDepths } from './queue-depth.ts';
 import type { QueueStore } from './queue-store.ts';
 import type { RateStore } from './rate-store.ts';
 import type { ScreenshotStore } from './screenshot-store.ts';
 import type { ShareStore } from './share-store.ts';
+import type { StatsStore } from './stats-store.ts';
 
 export type * from './audit-store.ts';
 export type * from './batch-store.ts';
@@ -30,6 +29,7 @@ export type * from './queue-store.ts';
 export type * from './rate-store.ts';
 export type * from './screenshot-store.ts';
 export type * from './share-store.ts';
+export type * from './stats-store.ts';
 
 /**
  * Everything that the service keeps. Two implementations pass the same contract (`test/contract`):
@@ -334,22 +334,6 @@ export interface ResultStore {
    * none for a place of another series.
    */
   removeUpTo(selection: ResultSelection, place: ResultPlace, limit: number): Promise<number>;
-}
-
-/** Days between two days inclusive (`YYYY-MM-DD`); no bound where one is absent. */
-export interface DayRange {
-  readonly from?: string;
-  readonly to?: string;
-}
-
-export interface StatsStore {
-  /**
-   * What all queues hold, and the `limit` longest of them (MongoDB: of the hundred longest, whose
-   * oldest jobs alone are compared).
-   */
-  queueDepths(limit: number): Promise<QueueDepths>;
-  /** The days of each crawler, oldest first. */
-  history(crawlerIds: readonly string[], range: DayRange): Promise<Map<string, HistoryDay[]>>;
 }
 
 /** The outbox of notices to owners of accounts. */

@@ -185,3 +185,33 @@ test('an episode causes one mail, and only where it is wanted', async () => {
   expect((await wanted.details()).attention).toMatchObject([{ reason: 'deliveries_fail' }]);
   expect(mail.mails).toHaveLength(1);
 });
+
+test.runIf(process.env.TEST_STORE === 'mongodb')(
+  'either process of a database says the same of what needs attention',
+  async () => {
+    await using receiver = await startReceiver({ answer: { status: 500 } });
+    await using site = await startSite();
+    await using app = await startApp();
+    await using other = await startApp({ dataDir: app.dataDir });
+    const hooked = await createCrawler(app, 'hooked', { callback_url: receiver.url });
+    const full = await createCrawler(other, 'fails', { max_retries: 50 });
+    for (const page of [1, 2, 3]) await hooked.push(`${site.url}/page/${page}`);
+    for (let n = 0; n < 5; n += 1) await full.push(`${site.url}/status/503?n=${n}`);
+    const both = async () => {
+      const lists = await Promise.all([troubled(app), troubled(other)]);
+      return lists.map((list) => list.map(({ name, attention }) => ({ name, attention })));
+    };
+    await eventually(async () => {
+      const [here, there] = await both();
+      expect(here?.map(({ name }) => name)).toEqual(['fails', 'hooked']);
+      expect(there).toEqual(here);
+    });
+    await hooked.post('pause');
+    await other.rest('POST', `/crawler/${NORMAL}/fails/purge`);
+    await eventually(async () => {
+      const [here, there] = await both();
+      expect(here?.some(({ name }) => name === 'fails')).toBe(false);
+      expect(there).toEqual(here);
+    });
+  },
+);

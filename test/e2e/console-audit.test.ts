@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { ADMIN, NORMAL, startApp } from '../support/app.ts';
 import { runCommandLine } from '../support/command-line.ts';
 import { openConsoleBrowser } from '../support/console-browser.ts';
+import { allFaults } from '../support/console-pages.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -47,11 +48,34 @@ test('the account page lists who changed what, filters it and exports it; so doe
   expect(line).toMatch(
     /^20[^,]*Z,operator,UpdateAccount,,[^,]*127[^,]*,[^,]+,"\{""email"":""=a@example.com""\}"$/,
   );
+  await page.getByRole('button', { name: 'Anybody' }).click();
+
+  // By what was changed and when, and the address has it.
+  await page.getByLabel('What was changed').selectOption('UpdateCrawler');
+  await eventually(async () => {
+    expect(await texts()).toHaveLength(1);
+    expect((await texts())[0]).toContain('UpdateCrawler');
+  });
+  await page.getByLabel('Changes from').fill('2001-01-01T00:00');
+  await page.getByLabel('Changes before').fill('2002-01-01T00:00');
+  await page.getByText('No changes like that').waitFor();
+  await page.reload();
+  await page.getByText('No changes like that').waitFor();
+  await page.getByLabel('Changes before').fill('');
+  await eventually(async () => expect(await texts()).toHaveLength(1));
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    expect(await allFaults(page)).toEqual([]);
+  }
   expect(browser.problems).toEqual([]);
 
   const env = { QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
   const listed = await runCommandLine(['--json', 'audit', '--crawler', 'shop'], { env });
   expect(listed.json).toMatchObject([{ method: 'UpdateCrawler' }, { method: 'CreateCrawler' }]);
+  const csv = await runCommandLine(['audit', '--csv', '--method', 'UpdateAccount'], { env });
+  const [titles, first] = csv.stdout.split(/\r?\n/);
+  expect(titles).toBe('at,by,method,crawler,remote,request_id,changes');
+  expect(first).toMatch(/^20[^,]*Z,operator,UpdateAccount,,[^,]*,[^,]+,"\{""email""/);
   const none = await runCommandLine(['audit', '--since', '2100-01-01'], { env });
   expect([none.code, none.stderr]).toEqual([0, expect.stringContaining('nothing was changed')]);
   expect((await runCommandLine(['audit', '--since', 'soon'], { env })).code).toBe(2);

@@ -117,6 +117,8 @@ const calls: readonly (readonly [string, () => Sent])[] = [
   ['UpdateCrawler', () => ({ ...name('new'), body: { concurrency: 3 } })],
   ['GetStats', () => ({})],
   ['GetStats', () => ({ query: { history_from: '2020-01-01', history_to: '2020-01-02' } })],
+  ['GetTimeline', () => ({ query: { crawlers: 'hook', range: 'day' } })],
+  ['GetTimeline', () => ({ query: { crawlers: 'hook', range: 'quarter' } })],
   ['GetActivity', () => ({})],
   ['ListAuditRecords', () => ({})],
   [

@@ -40,10 +40,9 @@ test('a URL, a part of one, a host, a rid and a name are found in one place', as
 
   expect((await search('SHOP')).crawlers.toSorted()).toEqual(['shop-hook', 'shop-store']);
   const part = await search('/PAGE/42');
-  expect(part.hits.map(({ kind, crawler, rid }) => `${kind} ${crawler} ${rid}`).toSorted()).toEqual([
-    `delivery shop-hook ${delivered}`,
-    `result shop-store ${stored}`,
-  ]);
+  expect(part.hits.map(({ kind, crawler, rid }) => `${kind} ${crawler} ${rid}`).toSorted()).toEqual(
+    [`delivery shop-hook ${delivered}`, `result shop-store ${stored}`],
+  );
   expect((await search(stored)).hits).toMatchObject([{ kind: 'result', crawler: 'shop-store' }]);
   // A whole URL is found behind more jobs than are looked through.
   const whole = await search('http://rare.example:81/one');

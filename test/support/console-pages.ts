@@ -84,15 +84,24 @@ export async function goWithin(page: Page, path: string): Promise<void> {
 }
 
 /** What axe-core finds that keeps people from using the page. */
-export async function seriousFaults(page: Page): Promise<string[]> {
+export function seriousFaults(page: Page): Promise<string[]> {
+  return faultsOf(page, ['serious', 'critical']);
+}
+
+async function faultsOf(page: Page, impacts: readonly string[]): Promise<string[]> {
   // Over the DevTools protocol, which the policy of the page does not concern.
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source);
-  return page.evaluate(async () => {
+  return page.evaluate(async (wanted) => {
     const { violations } = await (window as unknown as { axe: typeof axe }).axe.run(document, {
       resultTypes: ['violations'],
     });
     return violations
-      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .filter(({ impact }) => wanted.includes(impact ?? ''))
       .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-  });
+  }, impacts);
+}
+
+/** What axe-core finds on a page, of any level. */
+export async function allFaults(page: Page): Promise<string[]> {
+  return faultsOf(page, ['minor', 'moderate', 'serious', 'critical']);
 }

@@ -2,21 +2,201 @@
 // @generated from file queuedcrawler/v1/stats_service.proto (package queuedcrawler.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.ts";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { CrawlerActivity, CrawlerStatus, TokenType } from "./crawler_service_pb.ts";
 import { file_queuedcrawler_v1_crawler_service } from "./crawler_service_pb.ts";
 import { file_queuedcrawler_v1_options } from "./options_pb.ts";
 import type { AccountQuotas } from "./quotas_pb.ts";
 import { file_queuedcrawler_v1_quotas } from "./quotas_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file queuedcrawler/v1/stats_service.proto.
  */
 export const file_queuedcrawler_v1_stats_service: GenFile = /*@__PURE__*/
-  fileDesc("CiRxdWV1ZWRjcmF3bGVyL3YxL3N0YXRzX3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEiSgoPR2V0U3RhdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEhQKDGhpc3RvcnlfZnJvbRgCIAEoCRISCgpoaXN0b3J5X3RvGAMgASgJIpcDChBHZXRTdGF0c1Jlc3BvbnNlEjcKC2NvbmN1cnJlbmN5GAEgASgLMiIucXVldWVkY3Jhd2xlci52MS5Db25jdXJyZW5jeVN0YXRzEisKBXF1ZXVlGAIgASgLMhwucXVldWVkY3Jhd2xlci52MS5RdWV1ZVN0YXRzEhEKCWNvbXBsZXRlZBgDIAEoAxIOCgZmYWlsZWQYBCABKAMSLQoHaGlzdG9yeRgFIAMoCzIcLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheRIwCghjcmF3bGVycxgGIAMoCzIeLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlclN0YXRzEjcKDGFzeW5jX2NyYXdscxgHIAMoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQXN5bmNDcmF3bFN0YXRzEi8KBnF1b3RhcxgIIAEoCzIfLnF1ZXVlZGNyYXdsZXIudjEuQWNjb3VudFF1b3RhcxIvCgZzdG9yZWQYCSADKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdHMiYAoNU3RvcmVkUmVzdWx0cxIvCgp0b2tlbl90eXBlGAEgASgOMhsucXVldWVkY3Jhd2xlci52MS5Ub2tlblR5cGUSDwoHcmVzdWx0cxgCIAEoAxINCgVieXRlcxgDIAEoAyIyChBDb25jdXJyZW5jeVN0YXRzEg0KBWxpbWl0GAEgASgDEg8KB3J1bm5pbmcYAiABKAMiPgoKUXVldWVTdGF0cxIPCgd3YWl0aW5nGAEgASgDEhAKCHJldHJ5aW5nGAIgASgDEg0KBWxpbWl0GAMgASgDIuoCCgpIaXN0b3J5RGF5EgwKBGRhdGUYASABKAkSDgoGcHVzaGVkGAIgASgDEg8KB3N1Y2Nlc3MYAyABKAMSDgoGZmFpbGVkGAQgASgDEkIKDGJ5X2NiX3N0YXR1cxgFIAMoCzIsLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheS5CeUNiU3RhdHVzRW50cnkSEgoKZGVsaXZlcmllcxgGIAEoAxIZChFkZWxpdmVyeV9mYWlsdXJlcxgHIAEoAxIOCgZiaWxsZWQYCCABKAMSDwoHcmV0cmllcxgJIAEoAxIQCgh0aW1lb3V0cxgKIAEoAxIPCgdkZWxldGVkGAsgASgDEg4KBnB1cmdlZBgMIAEoAxIOCgZjbGltYnMYISABKAMSEwoLcHJveHlfYnl0ZXMYIiABKAMaMQoPQnlDYlN0YXR1c0VudHJ5EgsKA2tleRgBIAEoBRINCgV2YWx1ZRgCIAEoAzoCOAEijAIKD0FzeW5jQ3Jhd2xTdGF0cxIvCgp0b2tlbl90eXBlGAEgASgOMhsucXVldWVkY3Jhd2xlci52MS5Ub2tlblR5cGUSNwoLY29uY3VycmVuY3kYAiABKAsyIi5xdWV1ZWRjcmF3bGVyLnYxLkNvbmN1cnJlbmN5U3RhdHMSKwoFcXVldWUYAyABKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLlF1ZXVlU3RhdHMSMwoIYWN0aXZpdHkYBCABKAsyIS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsZXJBY3Rpdml0eRItCgdoaXN0b3J5GAUgAygLMhwucXVldWVkY3Jhd2xlci52MS5IaXN0b3J5RGF5IsgCCgxDcmF3bGVyU3RhdHMSDAoEbmFtZRgBIAEoCRIvCgp0b2tlbl90eXBlGAIgASgOMhsucXVldWVkY3Jhd2xlci52MS5Ub2tlblR5cGUSLwoGc3RhdHVzGAMgASgOMh8ucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyU3RhdHVzEjcKC2NvbmN1cnJlbmN5GAQgASgLMiIucXVldWVkY3Jhd2xlci52MS5Db25jdXJyZW5jeVN0YXRzEisKBXF1ZXVlGAUgASgLMhwucXVldWVkY3Jhd2xlci52MS5RdWV1ZVN0YXRzEjMKCGFjdGl2aXR5GAYgASgLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyQWN0aXZpdHkSLQoHaGlzdG9yeRgHIAMoCzIcLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheTKNAQoMU3RhdHNTZXJ2aWNlEn0KCEdldFN0YXRzEiEucXVldWVkY3Jhd2xlci52MS5HZXRTdGF0c1JlcXVlc3QaIi5xdWV1ZWRjcmF3bGVyLnYxLkdldFN0YXRzUmVzcG9uc2UiKpACAYq1GAUggICACILT5JMCGBIWL2NyYXdsZXIve3Rva2VufS9zdGF0c0JwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_api_annotations, file_queuedcrawler_v1_crawler_service, file_queuedcrawler_v1_options, file_queuedcrawler_v1_quotas]);
+  fileDesc("CiRxdWV1ZWRjcmF3bGVyL3YxL3N0YXRzX3NlcnZpY2UucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEiZQoSR2V0VGltZWxpbmVSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEhAKCGNyYXdsZXJzGAIgAygJEi4KBXJhbmdlGAMgASgOMh8ucXVldWVkY3Jhd2xlci52MS5UaW1lbGluZVJhbmdlImAKE0dldFRpbWVsaW5lUmVzcG9uc2USFAoMc3RlcF9zZWNvbmRzGAEgASgFEjMKCGNyYXdsZXJzGAIgAygLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyVGltZWxpbmUiUAoPQ3Jhd2xlclRpbWVsaW5lEgwKBG5hbWUYASABKAkSLwoGcG9pbnRzGAIgAygLMh8ucXVldWVkY3Jhd2xlci52MS5UaW1lbGluZVBvaW50Ip8CCg1UaW1lbGluZVBvaW50EiYKAmF0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdtaXNzaW5nGAIgASgIEg4KBnB1c2hlZBgDIAEoAxIPCgdzdWNjZXNzGAQgASgDEg4KBmZhaWxlZBgFIAEoAxIPCgdyZXRyaWVzGAYgASgDEhIKCmRlbGl2ZXJpZXMYByABKAMSGQoRZGVsaXZlcnlfZmFpbHVyZXMYCCABKAMSEwoGcXVldWVkGAkgASgDSACIAQESFgoJbWVkaWFuX21zGAogASgFSAGIAQESEwoGcDk1X21zGAsgASgFSAKIAQFCCQoHX3F1ZXVlZEIMCgpfbWVkaWFuX21zQgkKB19wOTVfbXMiSgoPR2V0U3RhdHNSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEhQKDGhpc3RvcnlfZnJvbRgCIAEoCRISCgpoaXN0b3J5X3RvGAMgASgJIpcDChBHZXRTdGF0c1Jlc3BvbnNlEjcKC2NvbmN1cnJlbmN5GAEgASgLMiIucXVldWVkY3Jhd2xlci52MS5Db25jdXJyZW5jeVN0YXRzEisKBXF1ZXVlGAIgASgLMhwucXVldWVkY3Jhd2xlci52MS5RdWV1ZVN0YXRzEhEKCWNvbXBsZXRlZBgDIAEoAxIOCgZmYWlsZWQYBCABKAMSLQoHaGlzdG9yeRgFIAMoCzIcLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheRIwCghjcmF3bGVycxgGIAMoCzIeLnF1ZXVlZGNyYXdsZXIudjEuQ3Jhd2xlclN0YXRzEjcKDGFzeW5jX2NyYXdscxgHIAMoCzIhLnF1ZXVlZGNyYXdsZXIudjEuQXN5bmNDcmF3bFN0YXRzEi8KBnF1b3RhcxgIIAEoCzIfLnF1ZXVlZGNyYXdsZXIudjEuQWNjb3VudFF1b3RhcxIvCgZzdG9yZWQYCSADKAsyHy5xdWV1ZWRjcmF3bGVyLnYxLlN0b3JlZFJlc3VsdHMiYAoNU3RvcmVkUmVzdWx0cxIvCgp0b2tlbl90eXBlGAEgASgOMhsucXVldWVkY3Jhd2xlci52MS5Ub2tlblR5cGUSDwoHcmVzdWx0cxgCIAEoAxINCgVieXRlcxgDIAEoAyIyChBDb25jdXJyZW5jeVN0YXRzEg0KBWxpbWl0GAEgASgDEg8KB3J1bm5pbmcYAiABKAMiPgoKUXVldWVTdGF0cxIPCgd3YWl0aW5nGAEgASgDEhAKCHJldHJ5aW5nGAIgASgDEg0KBWxpbWl0GAMgASgDIuoCCgpIaXN0b3J5RGF5EgwKBGRhdGUYASABKAkSDgoGcHVzaGVkGAIgASgDEg8KB3N1Y2Nlc3MYAyABKAMSDgoGZmFpbGVkGAQgASgDEkIKDGJ5X2NiX3N0YXR1cxgFIAMoCzIsLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheS5CeUNiU3RhdHVzRW50cnkSEgoKZGVsaXZlcmllcxgGIAEoAxIZChFkZWxpdmVyeV9mYWlsdXJlcxgHIAEoAxIOCgZiaWxsZWQYCCABKAMSDwoHcmV0cmllcxgJIAEoAxIQCgh0aW1lb3V0cxgKIAEoAxIPCgdkZWxldGVkGAsgASgDEg4KBnB1cmdlZBgMIAEoAxIOCgZjbGltYnMYISABKAMSEwoLcHJveHlfYnl0ZXMYIiABKAMaMQoPQnlDYlN0YXR1c0VudHJ5EgsKA2tleRgBIAEoBRINCgV2YWx1ZRgCIAEoAzoCOAEijAIKD0FzeW5jQ3Jhd2xTdGF0cxIvCgp0b2tlbl90eXBlGAEgASgOMhsucXVldWVkY3Jhd2xlci52MS5Ub2tlblR5cGUSNwoLY29uY3VycmVuY3kYAiABKAsyIi5xdWV1ZWRjcmF3bGVyLnYxLkNvbmN1cnJlbmN5U3RhdHMSKwoFcXVldWUYAyABKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLlF1ZXVlU3RhdHMSMwoIYWN0aXZpdHkYBCABKAsyIS5xdWV1ZWRjcmF3bGVyLnYxLkNyYXdsZXJBY3Rpdml0eRItCgdoaXN0b3J5GAUgAygLMhwucXVldWVkY3Jhd2xlci52MS5IaXN0b3J5RGF5IsgCCgxDcmF3bGVyU3RhdHMSDAoEbmFtZRgBIAEoCRIvCgp0b2tlbl90eXBlGAIgASgOMhsucXVldWVkY3Jhd2xlci52MS5Ub2tlblR5cGUSLwoGc3RhdHVzGAMgASgOMh8ucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyU3RhdHVzEjcKC2NvbmN1cnJlbmN5GAQgASgLMiIucXVldWVkY3Jhd2xlci52MS5Db25jdXJyZW5jeVN0YXRzEisKBXF1ZXVlGAUgASgLMhwucXVldWVkY3Jhd2xlci52MS5RdWV1ZVN0YXRzEjMKCGFjdGl2aXR5GAYgASgLMiEucXVldWVkY3Jhd2xlci52MS5DcmF3bGVyQWN0aXZpdHkSLQoHaGlzdG9yeRgHIAMoCzIcLnF1ZXVlZGNyYXdsZXIudjEuSGlzdG9yeURheSrFAQoNVGltZWxpbmVSYW5nZRIkChpUSU1FTElORV9SQU5HRV9VTlNQRUNJRklFRBAAGgSKtRgAEiEKE1RJTUVMSU5FX1JBTkdFX0hPVVIQARoIirUYBGhvdXISHwoSVElNRUxJTkVfUkFOR0VfREFZEAIaB4q1GANkYXkSIQoTVElNRUxJTkVfUkFOR0VfV0VFSxADGgiKtRgEd2VlaxInChZUSU1FTElORV9SQU5HRV9RVUFSVEVSEAQaC4q1GAdxdWFydGVyMocCCgxTdGF0c1NlcnZpY2USfQoIR2V0U3RhdHMSIS5xdWV1ZWRjcmF3bGVyLnYxLkdldFN0YXRzUmVxdWVzdBoiLnF1ZXVlZGNyYXdsZXIudjEuR2V0U3RhdHNSZXNwb25zZSIqkAIBirUYBSCAgIAIgtPkkwIYEhYvY3Jhd2xlci97dG9rZW59L3N0YXRzEngKC0dldFRpbWVsaW5lEiQucXVldWVkY3Jhd2xlci52MS5HZXRUaW1lbGluZVJlcXVlc3QaJS5xdWV1ZWRjcmF3bGVyLnYxLkdldFRpbWVsaW5lUmVzcG9uc2UiHJACAYLT5JMCExIRL3RpbWVsaW5lL3t0b2tlbn1CcAoQcXVldWVkY3Jhd2xlci52MVABWiBxdWV1ZWRjcmF3bGVyL3YxO3F1ZXVlZGNyYXdsZXJ2MaoCEFF1ZXVlZENyYXdsZXIuVjHKAhBRdWV1ZWRDcmF3bGVyXFYx6gIRUXVldWVkQ3Jhd2xlcjo6VjFiBnByb3RvMw", [file_google_api_annotations, file_google_protobuf_timestamp, file_queuedcrawler_v1_crawler_service, file_queuedcrawler_v1_options, file_queuedcrawler_v1_quotas]);
+
+/**
+ * @generated from message queuedcrawler.v1.GetTimelineRequest
+ */
+export type GetTimelineRequest = Message<"queuedcrawler.v1.GetTimelineRequest"> & {
+  /**
+   * See the service.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+
+  /**
+   * Names of 1 to 10 crawlers, of either token.
+   *
+   * @generated from field: repeated string crawlers = 2;
+   */
+  crawlers: string[];
+
+  /**
+   * How far back. Default hour.
+   *
+   * @generated from field: queuedcrawler.v1.TimelineRange range = 3;
+   */
+  range: TimelineRange;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.GetTimelineRequest.
+ * Use `create(GetTimelineRequestSchema)` to create a new message.
+ */
+export const GetTimelineRequestSchema: GenMessage<GetTimelineRequest> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_stats_service, 0);
+
+/**
+ * @generated from message queuedcrawler.v1.GetTimelineResponse
+ */
+export type GetTimelineResponse = Message<"queuedcrawler.v1.GetTimelineResponse"> & {
+  /**
+   * Length of a step.
+   *
+   * @generated from field: int32 step_seconds = 1;
+   */
+  stepSeconds: number;
+
+  /**
+   * In the order of the request.
+   *
+   * @generated from field: repeated queuedcrawler.v1.CrawlerTimeline crawlers = 2;
+   */
+  crawlers: CrawlerTimeline[];
+};
+
+/**
+ * Describes the message queuedcrawler.v1.GetTimelineResponse.
+ * Use `create(GetTimelineResponseSchema)` to create a new message.
+ */
+export const GetTimelineResponseSchema: GenMessage<GetTimelineResponse> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_stats_service, 1);
+
+/**
+ * What one crawler did over time.
+ *
+ * @generated from message queuedcrawler.v1.CrawlerTimeline
+ */
+export type CrawlerTimeline = Message<"queuedcrawler.v1.CrawlerTimeline"> & {
+  /**
+   * The crawler.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * One for each step, oldest first. The last step is the present one.
+   *
+   * @generated from field: repeated queuedcrawler.v1.TimelinePoint points = 2;
+   */
+  points: TimelinePoint[];
+};
+
+/**
+ * Describes the message queuedcrawler.v1.CrawlerTimeline.
+ * Use `create(CrawlerTimelineSchema)` to create a new message.
+ */
+export const CrawlerTimelineSchema: GenMessage<CrawlerTimeline> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_stats_service, 2);
+
+/**
+ * What happened in one step.
+ *
+ * @generated from message queuedcrawler.v1.TimelinePoint
+ */
+export type TimelinePoint = Message<"queuedcrawler.v1.TimelinePoint"> & {
+  /**
+   * When the step begins.
+   *
+   * @generated from field: google.protobuf.Timestamp at = 1;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * The service did not run, so nothing was counted.
+   *
+   * @generated from field: bool missing = 2;
+   */
+  missing: boolean;
+
+  /**
+   * URLs accepted.
+   *
+   * @generated from field: int64 pushed = 3;
+   */
+  pushed: bigint;
+
+  /**
+   * Crawls that ended well.
+   *
+   * @generated from field: int64 success = 4;
+   */
+  success: bigint;
+
+  /**
+   * Crawls that ended otherwise.
+   *
+   * @generated from field: int64 failed = 5;
+   */
+  failed: bigint;
+
+  /**
+   * Crawls tried again.
+   *
+   * @generated from field: int64 retries = 6;
+   */
+  retries: bigint;
+
+  /**
+   * POSTs that the callback URL acknowledged.
+   *
+   * @generated from field: int64 deliveries = 7;
+   */
+  deliveries: bigint;
+
+  /**
+   * POSTs that it did not.
+   *
+   * @generated from field: int64 delivery_failures = 8;
+   */
+  deliveryFailures: bigint;
+
+  /**
+   * URLs that wait, or are to be retried, at the end of the step. Absent of days, and where nothing was counted.
+   *
+   * @generated from field: optional int64 queued = 9;
+   */
+  queued?: bigint | undefined;
+
+  /**
+   * Half of the tries of crawls took no longer, in milliseconds; read from counts of similar durations. Absent without a try.
+   *
+   * @generated from field: optional int32 median_ms = 10;
+   */
+  medianMs?: number | undefined;
+
+  /**
+   * 95 % of them took no longer.
+   *
+   * @generated from field: optional int32 p95_ms = 11;
+   */
+  p95Ms?: number | undefined;
+};
+
+/**
+ * Describes the message queuedcrawler.v1.TimelinePoint.
+ * Use `create(TimelinePointSchema)` to create a new message.
+ */
+export const TimelinePointSchema: GenMessage<TimelinePoint> = /*@__PURE__*/
+  messageDesc(file_queuedcrawler_v1_stats_service, 3);
 
 /**
  * @generated from message queuedcrawler.v1.GetStatsRequest
@@ -49,7 +229,7 @@ export type GetStatsRequest = Message<"queuedcrawler.v1.GetStatsRequest"> & {
  * Use `create(GetStatsRequestSchema)` to create a new message.
  */
 export const GetStatsRequestSchema: GenMessage<GetStatsRequest> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 0);
+  messageDesc(file_queuedcrawler_v1_stats_service, 4);
 
 /**
  * What is summed up covers all crawlers and the `async=true` crawls, which belong to none.
@@ -128,7 +308,7 @@ export type GetStatsResponse = Message<"queuedcrawler.v1.GetStatsResponse"> & {
  * Use `create(GetStatsResponseSchema)` to create a new message.
  */
 export const GetStatsResponseSchema: GenMessage<GetStatsResponse> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 1);
+  messageDesc(file_queuedcrawler_v1_stats_service, 5);
 
 /**
  * The results that one token has in storage.
@@ -163,7 +343,7 @@ export type StoredResults = Message<"queuedcrawler.v1.StoredResults"> & {
  * Use `create(StoredResultsSchema)` to create a new message.
  */
 export const StoredResultsSchema: GenMessage<StoredResults> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 2);
+  messageDesc(file_queuedcrawler_v1_stats_service, 6);
 
 /**
  * Use of the crawling slots.
@@ -191,7 +371,7 @@ export type ConcurrencyStats = Message<"queuedcrawler.v1.ConcurrencyStats"> & {
  * Use `create(ConcurrencyStatsSchema)` to create a new message.
  */
 export const ConcurrencyStatsSchema: GenMessage<ConcurrencyStats> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 3);
+  messageDesc(file_queuedcrawler_v1_stats_service, 7);
 
 /**
  * Depth of the queue.
@@ -226,7 +406,7 @@ export type QueueStats = Message<"queuedcrawler.v1.QueueStats"> & {
  * Use `create(QueueStatsSchema)` to create a new message.
  */
 export const QueueStatsSchema: GenMessage<QueueStats> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 4);
+  messageDesc(file_queuedcrawler_v1_stats_service, 8);
 
 /**
  * What happened on one day, or in all days of the range.
@@ -338,7 +518,7 @@ export type HistoryDay = Message<"queuedcrawler.v1.HistoryDay"> & {
  * Use `create(HistoryDaySchema)` to create a new message.
  */
 export const HistoryDaySchema: GenMessage<HistoryDay> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 5);
+  messageDesc(file_queuedcrawler_v1_stats_service, 9);
 
 /**
  * Statistics of the `async=true` crawls of one token.
@@ -387,7 +567,7 @@ export type AsyncCrawlStats = Message<"queuedcrawler.v1.AsyncCrawlStats"> & {
  * Use `create(AsyncCrawlStatsSchema)` to create a new message.
  */
 export const AsyncCrawlStatsSchema: GenMessage<AsyncCrawlStats> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 6);
+  messageDesc(file_queuedcrawler_v1_stats_service, 10);
 
 /**
  * Statistics of one crawler.
@@ -450,7 +630,62 @@ export type CrawlerStats = Message<"queuedcrawler.v1.CrawlerStats"> & {
  * Use `create(CrawlerStatsSchema)` to create a new message.
  */
 export const CrawlerStatsSchema: GenMessage<CrawlerStats> = /*@__PURE__*/
-  messageDesc(file_queuedcrawler_v1_stats_service, 7);
+  messageDesc(file_queuedcrawler_v1_stats_service, 11);
+
+/**
+ * How far a timeline reaches back.
+ *
+ * @generated from enum queuedcrawler.v1.TimelineRange
+ */
+export const TimelineRange = {
+  /**
+   * The last hour.
+   *
+   * @generated from enum value: TIMELINE_RANGE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * 60 steps of a minute.
+   *
+   * @generated from enum value: TIMELINE_RANGE_HOUR = 1;
+   */
+  HOUR: 1,
+
+  /**
+   * 144 steps of ten minutes.
+   *
+   * @generated from enum value: TIMELINE_RANGE_DAY = 2;
+   */
+  DAY: 2,
+
+  /**
+   * 168 steps of an hour.
+   *
+   * @generated from enum value: TIMELINE_RANGE_WEEK = 3;
+   */
+  WEEK: 3,
+
+  /**
+   * 90 UTC days.
+   *
+   * @generated from enum value: TIMELINE_RANGE_QUARTER = 4;
+   */
+  QUARTER: 4,
+} as const;
+
+/**
+ * How far a timeline reaches back.
+ *
+ * @generated from enum queuedcrawler.v1.TimelineRange
+ */
+export type TimelineRange = (typeof TimelineRange)[keyof typeof TimelineRange] | UnknownEnum;
+
+/**
+ * Describes the enum queuedcrawler.v1.TimelineRange.
+ */
+export const TimelineRangeSchema: GenEnum<TimelineRange> = /*@__PURE__*/
+  enumDesc(file_queuedcrawler_v1_stats_service, 0);
 
 /**
  * Statistics of all crawlers of the account, of either token. See CrawlerService on `token`.
@@ -468,6 +703,17 @@ export const StatsService: GenService<{
     methodKind: "unary";
     input: typeof GetStatsRequestSchema;
     output: typeof GetStatsResponseSchema;
+  },
+  /**
+   * What crawlers did over time, for charts. A range is divided into steps: an hour into minutes, a day into steps of ten minutes,
+   * a week into hours, and a quarter into its 90 UTC days.
+   *
+   * @generated from rpc queuedcrawler.v1.StatsService.GetTimeline
+   */
+  getTimeline: {
+    methodKind: "unary";
+    input: typeof GetTimelineRequestSchema;
+    output: typeof GetTimelineResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_queuedcrawler_v1_stats_service, 0);

@@ -21,7 +21,10 @@ interface Options {
   readonly method?: string;
   readonly since?: string;
   readonly limit: number;
+  readonly csv?: true;
 }
+
+const CSV_FIELDS = ['at', 'by', 'method', 'crawler', 'remote', 'request_id', 'changes'] as const;
 
 /** `audit`: who changed what in the account. */
 export function createAuditCommand(context: CommandContext): Command {
@@ -32,15 +35,17 @@ export function createAuditCommand(context: CommandContext): Command {
     .option('--method <name>', 'only this method, such as UpdateCrawler')
     .option('--since <time>', 'only changes from this time on, such as 2026-01-31')
     .option('--limit <n>', 'most records', wholeNumber('--limit', 1, 10_000), 100)
+    .option('--csv', 'print CSV')
     .addHelpText(
       'after',
       examples(
         'queued-crawler audit --crawler shop',
         'queued-crawler --json audit --limit 10000 > audit.ndjson',
+        'queued-crawler audit --csv --since 2026-01-31 > audit.csv',
       ),
     )
     .action(async (options: Options, command: Command) => {
-      const { by, crawler = '', method = '', since, limit } = options;
+      const { by, crawler = '', method = '', since, limit, csv } = options;
       const from = since === undefined ? undefined : new Date(since);
       if (from !== undefined && Number.isNaN(from.getTime())) {
         throw usageError('--since takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z');
@@ -59,6 +64,7 @@ export function createAuditCommand(context: CommandContext): Command {
           const found = await session.client.activity.listAuditRecords(request);
           return { items: found.records, nextPageToken: found.nextPageToken };
         },
+        csv: csv && CSV_FIELDS,
         none: 'nothing was changed',
         heading: ['AT', 'BY', 'METHOD', 'CRAWLER', 'FROM', 'CHANGES'],
         row: ({ at, by: who, method: name, crawler: of, remote, changes }) => {

@@ -3,6 +3,7 @@ import { type Signal, signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { type Fault, faultOf } from './fault.ts';
 import { checkSession } from './session.ts';
+import { sharedStream } from './shared-stream.ts';
 
 /**
  * How current what is shown is: `live` as the service streams it, `polling` when it is asked again
@@ -84,7 +85,7 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
         const { stream, poll, everyMs = POLL_MS } = latest.current;
         if (stream !== undefined) {
           await whileHeardAndSeen(ended.signal, async (signal, heard) => {
-            for await (const next of stream(signal)) {
+            for await (const next of sharedStream(latest.current.key, stream, signal)) {
               heard();
               take(next, 'live');
             }

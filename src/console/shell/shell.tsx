@@ -72,7 +72,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
         Skip to the content
       </a>
       <div class="shell">
-        <div class="side">
+        <aside class="side" aria-label="Console">
           <Brand />
           <nav class="nav" aria-label="Places">
             {places.map((place) => (
@@ -95,7 +95,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
             </Button>
             <small class="version">Version {document.documentElement.dataset['version']}</small>
           </div>
-        </div>
+        </aside>
         <div>
           <header class="bar">
             <Crumbs />

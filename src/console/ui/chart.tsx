@@ -1,6 +1,8 @@
+import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import { count } from '../format/numbers.ts';
+import { momentText, tickOf, type Zone } from '../format/zone.ts';
 import { appliedTheme } from '../shell/theme.ts';
 
 /** One line, or one kind of bar, of a chart. */
@@ -8,7 +10,9 @@ export interface Series {
   readonly name: string;
   /** A colour token, such as `--accent`. */
   readonly colour: string;
+  /** Null where nothing is known: the line is interrupted. */
   readonly values: readonly (number | null)[];
+  readonly dashed?: boolean;
 }
 
 /** The properties of {@link Chart}. */
@@ -22,14 +26,17 @@ interface ChartProps {
   readonly show?: (value: number) => string;
   /** Whether values are counts. Default true. */
   readonly whole?: boolean;
+  /** Of the labels of time; bars are always of UTC days. Default the computer's own. */
+  readonly zone?: Zone;
 }
 
 const HEIGHT = 200;
-/** Steps of the time axis in seconds: its labels show seconds, or days. */
-const TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600];
+/** Steps of the time axis in seconds. */
+const TIMES = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400,
+  172_800, 604_800, 1_209_600, 2_419_200,
+];
 const DAYS = [1, 2, 3, 7, 14, 28].map((days) => days * 86_400);
-const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
-const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 /** Steps of the value axis: counts have no fractions. */
 const STEPS = [0.1, 0.2, 0.5].concat(
   Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat(),
@@ -40,12 +47,16 @@ export function Chart(props: ChartProps) {
   const frame = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | undefined>(undefined);
   const theme = appliedTheme.value;
-  const names = props.series.map(({ name }) => name).join('\n');
+  const names = props.series.map(({ name, colour }) => name + colour).join('\n');
+  const at = useSignal<number | undefined>(undefined);
 
   useEffect(() => {
     const element = frame.current;
     if (element === null) return undefined;
-    const made = new uPlot(optionsOf(props, element), dataOf(props), element);
+    const options = optionsOf(props, element, (index) => {
+      at.value = index;
+    });
+    const made = new uPlot(options, dataOf(props), element);
     plot.current = made;
     const resized = new ResizeObserver(() => {
       made.setSize({ width: element.clientWidth, height: HEIGHT });
@@ -56,25 +67,41 @@ export function Chart(props: ChartProps) {
       made.destroy();
       plot.current = undefined;
     };
-  }, [theme, names, props.shape]);
+  }, [theme, names, props.shape, props.zone]);
 
   useEffect(() => {
     plot.current?.setData(dataOf(props));
   }, [props.times, props.series]);
 
+  const { show = count } = props;
+  const time = at.value === undefined ? undefined : props.times[at.value];
   return (
     <div class="stack tight">
       <ul class="legend">
-        {props.series.map(({ name, colour }) => (
+        {props.series.map(({ name, colour, values, dashed }) => (
           <li key={name}>
-            <i style={{ background: `var(${colour})` }} />
+            <i class={dashed ? 'dashed' : ''} style={{ background: `var(${colour})` }} />
             {name}
+            {time !== undefined && at.value !== undefined && (
+              <b class="figure">{shown(values[at.value], show)}</b>
+            )}
           </li>
         ))}
+        {time !== undefined && (
+          <li class="muted">{momentText(time, props.shape === 'bars' ? 'day' : props.zone)}</li>
+        )}
       </ul>
       <div class="chart" ref={frame} role="img" aria-label={props.label} />
     </div>
   );
+}
+
+function tickText(tick: number, step: number, { shape, zone }: ChartProps): string {
+  return tickOf(tick, step, shape === 'bars' ? 'utc' : zone);
+}
+
+function shown(value: number | null | undefined, show: (value: number) => string): string {
+  return value === null || value === undefined ? 'no data' : show(value);
 }
 
 function dataOf({ times, series, shape }: ChartProps): uPlot.AlignedData {
@@ -89,7 +116,11 @@ function dataOf({ times, series, shape }: ChartProps): uPlot.AlignedData {
   return [[...times], ...values];
 }
 
-function optionsOf(props: ChartProps, element: HTMLElement): uPlot.Options {
+function optionsOf(
+  props: ChartProps,
+  element: HTMLElement,
+  onCrosshair: (index: number | undefined) => void,
+): uPlot.Options {
   const { series, shape, show = count } = props;
   const colour = (name: string): string => resolved(element, name);
   const drawn = shape === 'bars' ? series.toReversed() : series;
@@ -104,7 +135,12 @@ function optionsOf(props: ChartProps, element: HTMLElement): uPlot.Options {
     width: Math.max(element.clientWidth, 100),
     height: HEIGHT,
     legend: { show: false },
-    cursor: { show: false },
+    cursor: { y: false, drag: { x: false, y: false } },
+    hooks: { setCursor: [({ cursor }) => onCrosshair(cursor.idx ?? undefined)] },
+    tzDate: (seconds) =>
+      props.zone === 'utc' || shape === 'bars'
+        ? uPlot.tzDate(new Date(seconds * 1_000), 'UTC')
+        : new Date(seconds * 1_000),
     scales: {
       x: { time: true },
       y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] },
@@ -115,8 +151,8 @@ function optionsOf(props: ChartProps, element: HTMLElement): uPlot.Options {
         grid: { show: false },
         space: 90,
         incrs: shape === 'bars' ? DAYS : TIMES,
-        values: (_plot, ticks) =>
-          ticks.map((tick) => (shape === 'bars' ? day : clock).format(tick * 1_000)),
+        values: (_plot, ticks, _axis, _space, step) =>
+          ticks.map((tick) => tickText(tick, shape === 'bars' ? 86_400 : step, props)),
       },
       {
         ...axis,
@@ -130,6 +166,7 @@ function optionsOf(props: ChartProps, element: HTMLElement): uPlot.Options {
       ...drawn.map((each) => ({
         label: each.name,
         stroke: colour(each.colour),
+        ...(each.dashed === true ? { dash: [6, 4] } : {}),
         points: { show: false },
         ...(shape === 'bars' && bars !== undefined
           ? { fill: colour(each.colour), width: 0, paths: bars }

@@ -100,7 +100,7 @@ export function createActOnMatches(deps: {
           act: async (rids: readonly string[]) => (await store.results.remove(scope, rids)).size,
         };
       case 'replay':
-        if (!delivers) throw noDeliveries(crawlerName);
+        if (!delivers) throw noWebhook(crawlerName);
         return {
           read: ofDeliveries(request.deliveryState, outcome),
           act: async (rids: readonly string[]) =>
@@ -168,7 +168,7 @@ function listedState({ jobState }: MatchRequest, clock: Clock): ListedJobState |
   return jobState === 'scheduled' ? { scheduledAfter: clock.now() } : jobState;
 }
 
-function noDeliveries(crawlerName: string): DomainError {
+function noWebhook(crawlerName: string): DomainError {
   return new DomainError(
     'failed_precondition',
     'no_webhook',

@@ -9,6 +9,7 @@ import type { QueuedNotice } from '../../domain/notice.ts';
 import type { ProcessReport } from '../../domain/process-report.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
 import type { DayCounts } from '../../domain/stats.ts';
+import type { Sample } from '../../domain/timeline.ts';
 import type { KeptAnswer } from '../rules.ts';
 import type { PushOutcome } from '../store.ts';
 import type { CountsDocument } from './counts-document.ts';
@@ -219,6 +220,13 @@ export interface HistoryDocument {
   readonly counts: DayCounts;
 }
 
+/** The numbers of a crawler's day at a moment. `_id` is `<crawlerId>/<milliseconds>`. */
+export interface SampleDocument extends Sample {
+  readonly _id: string;
+  /** Empty: samples were taken at that moment. */
+  readonly crawlerId: string;
+}
+
 /** A push with a `request_id`. `_id` is `<crawlerId>/<requestId>`. */
 export interface PushRequestDocument {
   readonly _id: string;
@@ -323,6 +331,7 @@ export interface Collections {
   readonly results: Collection<ResultDocument>;
   readonly resultOrders: Collection<ResultOrderDocument>;
   readonly history: Collection<HistoryDocument>;
+  readonly samples: Collection<SampleDocument>;
   readonly pushRequests: Collection<PushRequestDocument>;
   readonly uniqueKeys: Collection<UniqueKeyDocument>;
   readonly rates: Collection<RateDocument>;
@@ -351,6 +360,7 @@ export function toCollections(db: Db, time: WallClock = { aheadMs: 0 }): Collect
     results: db.collection('results'),
     resultOrders: db.collection('result_orders'),
     history: db.collection('history'),
+    samples: db.collection('samples'),
     pushRequests: db.collection('push_requests'),
     uniqueKeys: db.collection('unique_keys'),
     rates: db.collection('rates'),

@@ -159,12 +159,13 @@ export function addedParts(
 /** The increments that add the numbers of a day at a path. */
 export function dayIncrements(
   path: string,
-  { byCbStatus = {}, ...fields }: DayCounts,
+  { byCbStatus = {}, times = {}, ...fields }: DayCounts,
 ): Record<string, number> {
   return Object.fromEntries([
     // A day without any number has counts, too.
     [`${path}.pushed`, 0],
     ...Object.entries(fields).map(([field, n]) => [`${path}.${field}`, n]),
     ...Object.entries(byCbStatus).map(([status, n]) => [`${path}.byCbStatus.${status}`, n]),
+    ...Object.entries(times).map(([bucket, n]) => [`${path}.times.${bucket}`, n]),
   ]) as Record<string, number>;
 }

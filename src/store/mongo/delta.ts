@@ -1,5 +1,6 @@
 import type { UpdateFilter } from 'mongodb';
 import { MAX_STREAK_ERROR, SUCCESS, type TryKind } from '../../domain/attention.ts';
+import { timeBucket } from '../../domain/crawl-time-buckets.ts';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { type DayField, toDay } from '../../domain/stats.ts';
@@ -62,6 +63,7 @@ export function createDelta(now: Date): Delta {
       if (tally.counter !== undefined) delta.add(tally.counter, 1);
       for (const field of tally.day) delta.addDay(field, 1);
       if (tally.cbStatus !== undefined) addTo(`days.${day}.byCbStatus.${tally.cbStatus}`, 1);
+      if (tally.tookMs !== undefined) addTo(`days.${day}.times.${timeBucket(tally.tookMs)}`, 1);
       for (const moment of tally.moments ?? []) delta.happened(moment);
       if (tally.failed !== undefined) delta.addFailed(tally.failed);
     },

@@ -89,7 +89,7 @@ export function jobWrites(
       gone.push({ rid, uniqueKey: job.uniqueKey });
     } else updates.push(returnUpdate(outcome, job, now));
     if (isEnd(outcome)) {
-      const { record, billed, timedOut } = outcome;
+      const { record, billed, timedOut, tookMs } = outcome;
       const { batchId } = job;
       if (batchId !== undefined) {
         const ends = batchEnds.get(batchId) ?? { completed: 0, failures: {} };
@@ -100,7 +100,8 @@ export function jobWrites(
       else deliveries.push(toDelivery(outcome, writing, batchId));
       const { cbStatus } = record;
       const { failure } = record.details;
-      const tally = tallyEnd({ end: resultEnd(cbStatus), cbStatus, billed, timedOut, failure });
+      const end = resultEnd(cbStatus);
+      const tally = tallyEnd({ end, cbStatus, billed, timedOut, failure, tookMs });
       counts.push((delta) => {
         delta.move(size, state);
         delta.addStored(chargedRecordBytes(record));
@@ -111,7 +112,9 @@ export function jobWrites(
       const again = outcome.kind === 'retry';
       const error = (again && outcome.failure) || '';
       counts.push((delta) => {
-        if (again) delta.addDay('retries', 1);
+        const { tookMs } = outcome;
+        const took = tookMs === undefined ? {} : { tookMs };
+        if (again) delta.addTally({ day: ['retries'], ...took });
         if (again && outcome.climbed !== undefined) delta.addDay('climbs', 1);
         if (again) delta.addFailed({ kind: 'crawl', error });
         if (isPurged) delta.purge({ state, size });

@@ -7,6 +7,7 @@ import type { Lanes } from './lanes.ts';
 import { NO_WORK, setWake } from './lease.ts';
 import { sweepAll } from './removal.ts';
 import { endHolds } from './results.ts';
+import { type KnownSamples, takeSamples } from './samples.ts';
 import { measureStored } from './stored-bytes.ts';
 
 const BATCH = 500;
@@ -22,6 +23,7 @@ const GOES_ON_MS = 10_000;
 export function createMaintenance(collections: Collections, lanes: Lanes) {
   let comparedAt = Number.NEGATIVE_INFINITY;
   let measured = '';
+  const known: KnownSamples = new Map();
 
   /** Measures one account per call, in turn. */
   async function measureNext(): Promise<void> {
@@ -39,6 +41,7 @@ export function createMaintenance(collections: Collections, lanes: Lanes) {
     const goesOn = (): boolean => signal?.aborted !== true && performance.now() < until;
     await gatherParts(collections, lanes, now, BATCH);
     await moveDays(collections, lanes, now, BATCH, goesOn);
+    await takeSamples(collections, known, now, goesOn);
     await endHolds(collections, now);
     const expired = await expire(collections, lanes, now, BATCH, goesOn);
     let repaired = await sweepAll(collections, now, goesOn, BATCH);

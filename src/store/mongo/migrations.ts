@@ -5,6 +5,7 @@ import { databaseTooNew } from '../../domain/errors.ts';
 import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { SESSION_MS } from '../../domain/session-cookies.ts';
 import { CB_STATUS } from '../../domain/status.ts';
+import { SAMPLES_KEPT_MS } from '../../domain/timeline.ts';
 import type { Collections } from './collections.ts';
 import { settle } from './settle.ts';
 import type { Transactions } from './transactions.ts';
@@ -196,6 +197,10 @@ async function createIndexes(collections: Collections): Promise<void> {
         name: 'deadline',
         partialFilterExpression: { expires: true },
       },
+    ]),
+    collections.samples.createIndexes([
+      { key: { crawlerId: 1, at: 1 }, name: 'crawler' },
+      { key: { at: 1 }, name: 'expiry', expireAfterSeconds: SAMPLES_KEPT_MS / 1_000 },
     ]),
     collections.batches.createIndexes([
       { key: { crawlerId: 1, name: 1 }, name: 'name', unique: true },

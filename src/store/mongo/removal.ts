@@ -76,6 +76,7 @@ type Sweep = () => Promise<number>;
 const OF_CRAWLER = [
   'deliveries',
   'history',
+  'samples',
   'pushRequests',
   'uniqueKeys',
   'batches',

@@ -3,12 +3,15 @@ import type { StatsStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import type { Lanes } from './lanes.ts';
 import { queueDepths } from './queue-depths.ts';
+import { readSamples } from './samples.ts';
 
 /** History by day. The latest days are with the counters of their crawler, the others in their own documents. */
 export function createStats(collections: Collections, { transactions }: Lanes): StatsStore {
   const { counts, history } = collections;
   return {
     queueDepths: (limit) => queueDepths(collections, limit),
+
+    samples: (crawlerIds, since) => readSamples(collections, crawlerIds, since),
 
     async history(crawlerIds, { from = '', to = '9999-99-99' }) {
       const ids = [...crawlerIds];

@@ -1,6 +1,7 @@
 import { MAX_STREAK_ERROR, SUCCESS, type TryKind } from '../../domain/attention.ts';
 import { addEnd, type BatchEnds } from '../../domain/batch.ts';
 import { toWall } from '../../domain/clock.ts';
+import { timeBucket } from '../../domain/crawl-time-buckets.ts';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { addDays, type DayCounts, type DayField, toDay } from '../../domain/stats.ts';
@@ -29,6 +30,7 @@ type Moment = keyof CrawlerMoments;
 /** Changes of a day's numbers. */
 type DayChanges = Partial<Record<DayField, number>> & {
   readonly byCbStatus: Record<string, number>;
+  readonly times: Record<string, number>;
 };
 
 /** Tries that failed, and why the latest did. */
@@ -70,7 +72,7 @@ export function createCounts(): Counts {
 
   function dayChanges(crawlerId: string): DayChanges {
     let changes = days.get(crawlerId);
-    if (changes === undefined) days.set(crawlerId, (changes = { byCbStatus: {} }));
+    if (changes === undefined) days.set(crawlerId, (changes = { byCbStatus: {}, times: {} }));
     return changes;
   }
 
@@ -102,12 +104,17 @@ export function createCounts(): Counts {
     addQueued: (accountId, by) => addAccount(accountId, 'queued', by),
     addBytes: addAccount,
     addDay,
-    addTally(crawlerId, { counter, day, cbStatus, moments = [], failed }) {
+    addTally(crawlerId, { counter, day, cbStatus, tookMs, moments = [], failed }) {
       if (counter !== undefined) add(crawlerId, counter, 1);
       for (const field of day) addDay(crawlerId, field, 1);
       if (cbStatus !== undefined) {
         const { byCbStatus } = dayChanges(crawlerId);
         byCbStatus[cbStatus] = (byCbStatus[cbStatus] ?? 0) + 1;
+      }
+      if (tookMs !== undefined) {
+        const { times } = dayChanges(crawlerId);
+        const bucket = timeBucket(tookMs);
+        times[bucket] = (times[bucket] ?? 0) + 1;
       }
       for (const moment of moments) happened(crawlerId, moment);
       if (failed !== undefined) addFailed(crawlerId, failed);

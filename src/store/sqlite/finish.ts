@@ -111,10 +111,10 @@ function endJob(
   counts.addBytes(accountId, 'queued_bytes', -size);
   counts.addBytes(accountId, 'stored_bytes', chargedBytes(placedBytes(outcome.record)));
   const { cbStatus } = outcome.record;
-  const { billed, timedOut } = outcome;
+  const { billed, timedOut, tookMs } = outcome;
   const { failure } = outcome.record.details;
   const end = resultEnd(cbStatus);
-  counts.addTally(crawlerId, tallyEnd({ end, cbStatus, billed, timedOut, failure }));
+  counts.addTally(crawlerId, tallyEnd({ end, cbStatus, billed, timedOut, failure, tookMs }));
   if (outcome.kind === 'stored') {
     insertResult(sql, {
       scope: { accountId, tokenType: outcome.tokenType, crawlerId, ...defined({ batchId }) },
@@ -152,7 +152,8 @@ function goBack(
   const { rid, crawlerId, attempt, startedAt } = outcome;
   const more = outcome.kind === 'retry' ? 1 : 0;
   if (outcome.kind === 'retry') {
-    counts.addDay(crawlerId, 'retries', 1);
+    const { tookMs } = outcome;
+    counts.addTally(crawlerId, { day: ['retries'], ...(tookMs === undefined ? {} : { tookMs }) });
     if (outcome.climbed !== undefined) counts.addDay(crawlerId, 'climbs', 1);
     counts.addFailed(crawlerId, { kind: 'crawl', error: outcome.failure ?? '' });
   }

@@ -5,6 +5,7 @@ import { expireBatches } from './batches.ts';
 import { sweepSessions } from './cookie-sessions.ts';
 import { removePage } from './pages.ts';
 import { endHolds } from './results.ts';
+import { takeSamples } from './samples.ts';
 import { sweepScreenshots } from './screenshots.ts';
 import type { Sql, SqlValue } from './sql.ts';
 import { expireKeys } from './unique-keys.ts';
@@ -124,7 +125,7 @@ export function maintain(sql: Sql, now: Date): Step {
     sweepSessions(sql, now, BATCH),
   ];
   const expired = counts.reduce((sum, each) => sum + each, 0);
-  const isMoreDue = counts.some((each) => each === BATCH);
+  const isMoreDue = counts.some((each) => each === BATCH) || takeSamples(sql, now);
   // What is still to be removed frees further pages.
   return { expired, more: isMoreDue || giveBackPages(sql) };
 }

@@ -319,6 +319,14 @@ export const migrations: readonly string[] = [
   ALTER TABLE jobs ADD COLUMN tries TEXT;
   ALTER TABLE deliveries ADD COLUMN answers TEXT;
   `,
+  // The numbers of a day as they were at some moments.
+  `
+  CREATE TABLE samples (
+    crawler_id TEXT NOT NULL, at INTEGER NOT NULL, day TEXT NOT NULL, counts TEXT NOT NULL,
+    queued INTEGER NOT NULL, PRIMARY KEY (crawler_id, at)
+  ) WITHOUT ROWID;
+  CREATE INDEX samples_by_time ON samples (at);
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

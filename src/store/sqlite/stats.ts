@@ -2,6 +2,7 @@ import { type DayCounts, type HistoryDay, toHistoryDay } from '../../domain/stat
 import type { DayRange, StatsStore } from '../store.ts';
 import type { InThread } from './in-thread.ts';
 import { queueDepths } from './queue-depths.ts';
+import { samples } from './samples.ts';
 import type { Sql } from './sql.ts';
 
 function history(
@@ -26,4 +27,4 @@ function history(
 }
 
 /** History by day, and the queues. */
-export const stats = { history, queueDepths } satisfies InThread<StatsStore>;
+export const stats = { history, samples, queueDepths } satisfies InThread<StatsStore>;

@@ -69,6 +69,7 @@ function sweepRemoved(sql: Sql, crawlerId: string, accountId: string): boolean {
   addStored(sql, accountId, -bytes);
   if (pages.length === PAGES_PER_STEP) return true;
   sql.run('DELETE FROM history WHERE crawler_id = ?', crawlerId);
+  sql.run('DELETE FROM samples WHERE crawler_id = ?', crawlerId);
   sql.run('DELETE FROM known_hosts WHERE crawler_id = ?', crawlerId);
   sql.run('DELETE FROM batches WHERE crawler_id = ?', crawlerId);
   const requests = sql.run(

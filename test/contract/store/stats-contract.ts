@@ -119,6 +119,73 @@ export function statsContract(open: OpenStore): void {
     );
 
     test(
+      'counts how long tries of crawls took',
+      withStore(open, async ({ store, crawler, running }) => {
+        const made = await crawler();
+        const { lease, jobs } = await running(made, 3);
+        const [one, other, again] = jobs;
+        if (!one || !other || !again) throw new Error('three were pushed');
+        const outcomes = [
+          { ...toStored(one), tookMs: 40 },
+          { ...toStored(other), tookMs: 45 },
+          { ...toRetry(again, at(DAY_MS)), tookMs: 1e9 },
+        ];
+        await finishJobs(store, outcomes, at(1), lease);
+        const days = await store.stats.history([made.crawlerId], {});
+        expect(days.get(made.crawlerId)?.[0]?.times).toEqual({ 50: 2, 600000: 1 });
+      }),
+    );
+
+    test(
+      'is read every half minute where something has changed, and thinned with its age',
+      withStore(open, async ({ store, crawler, push }) => {
+        const made = await crawler();
+        const idle = await crawler();
+        const minute = 60_000;
+        const { crawlerId } = made;
+        const numbers = async (id: string) => {
+          const found = await store.stats.samples([id], at(0));
+          return (found.get(id) ?? []).map(({ at: when, day, counts, queued }) => ({
+            minute: (when.getTime() - at(0).getTime()) / minute,
+            day,
+            pushed: counts.pushed,
+            queued,
+          }));
+        };
+        const day = '2040-05-17';
+        await push(makeJobs(made, 2), at(0));
+        for (const seconds of [0, 5, 30, 60, 120]) await store.maintain(at(seconds * 1_000));
+        expect(await numbers(crawlerId)).toEqual([{ minute: 0, day, pushed: 2, queued: 2 }]);
+        for (let n = 3; n < 30; n += 1) {
+          await push(makeJobs(made, 1), at(n * minute));
+          await store.maintain(at(n * minute));
+        }
+        expect(await numbers(crawlerId)).toHaveLength(28);
+        expect((await numbers(crawlerId)).at(-1)).toEqual({
+          minute: 29,
+          day,
+          pushed: 29,
+          queued: 29,
+        });
+        expect(await numbers(idle.crawlerId)).toEqual([]);
+        const taken = await store.stats.samples([''], at(0));
+        expect(taken.get('')?.map(({ at: when }) => when)).toContainEqual(at(29 * minute));
+        // The last of each ten minutes, then of each hour.
+        await store.maintain(at(3 * 60 * minute));
+        const thinned = (await numbers(crawlerId)).map((each) => each.minute);
+        expect(thinned).toEqual([9, 19, 29]);
+        await store.maintain(at(30 * 60 * minute));
+        expect((await numbers(crawlerId)).map((each) => each.minute)).toEqual([29, 30 * 60]);
+        // The last sample before the range is read, too, but no earlier one.
+        const late = await store.stats.samples([crawlerId], at(25 * 60 * minute));
+        expect(late.get(crawlerId)).toHaveLength(2);
+        await store.crawlers.remove(crawlerId);
+        await store.maintain(at(30 * 60 * minute + 1));
+        expect(await numbers(crawlerId)).toEqual([]);
+      }),
+    );
+
+    test(
       'loses no count when many happen at once',
       withStore(open, async ({ store, crawler, push, running }) => {
         const made = await crawler();

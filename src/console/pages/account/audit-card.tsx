@@ -1,10 +1,19 @@
 import { toJson } from '@bufbuild/protobuf';
-import { timestampDate } from '@bufbuild/protobuf/wkt';
+import {
+  MethodOptions_IdempotencyLevel,
+  type Timestamp,
+  timestampDate,
+  timestampFromDate,
+} from '@bufbuild/protobuf/wkt';
+import { AccountService } from '../../../../gen/queuedcrawler/v1/account_service_pb.ts';
 import {
   AuditActor,
   type AuditRecord,
   AuditRecordSchema,
 } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { BatchService } from '../../../../gen/queuedcrawler/v1/batch_service_pb.ts';
+import { CrawlerService } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { HostService } from '../../../../gen/queuedcrawler/v1/host_service_pb.ts';
 import { accountClients } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
 import { Moment } from '../../format/moment.tsx';
@@ -33,6 +42,13 @@ const NAMES: readonly (readonly [Actor, string])[] = [
   ['javascript', 'JavaScript token'],
   ['operator', 'Operator'],
 ];
+
+/** What is recorded: calls of these services that change something. */
+const METHODS = [CrawlerService, BatchService, HostService, AccountService]
+  .flatMap(({ methods }) => methods)
+  .filter((each) => each.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS)
+  .map(({ name }) => name)
+  .toSorted();
 
 const SHOWN = 25;
 const READ_AT_ONCE = 200;
@@ -71,7 +87,7 @@ const columns: readonly Column<Row>[] = [
   },
 ];
 
-/** Who changed what in the account, by who and crawler, with an export of all that is shown. */
+/** Who changed what in the account, by who, what, crawler and time, with an export of all that is shown. */
 export function AuditCard() {
   const { activity } = accountClients();
   const by = queryField(
@@ -80,10 +96,18 @@ export function AuditCard() {
     '',
   );
   const crawler = query.value.get('crawler') ?? '';
-  const filter = { by: ACTORS[by.value], crawler: crawler.trim() };
+  const method = query.value.get('method') ?? '';
+  const [from, to] = (['from', 'to'] as const).map((name) => query.value.get(name) ?? '');
+  const filter = {
+    by: ACTORS[by.value],
+    crawler: crawler.trim(),
+    method,
+    ...(timeOf(from) && { from: timeOf(from) }),
+    ...(timeOf(to) && { to: timeOf(to) }),
+  };
   const read = (pageSize: number, pageToken: string, signal?: AbortSignal) =>
     activity.listAuditRecords({ ...filter, pageSize, pageToken }, signal && { signal });
-  const pages = usePages<Row>(`audit ${by.value} ${filter.crawler}`, async (token, signal) => {
+  const pages = usePages<Row>(`audit ${query.value}`, async (token, signal) => {
     const { records, nextPageToken } = await read(SHOWN, token, signal);
     return { rows: records.map((each) => ({ ...each, rid: each.id })), nextPageToken };
   });
@@ -120,6 +144,29 @@ export function AuditCard() {
             value={crawler}
             onInput={(event) => setQuery('crawler', event.currentTarget.value)}
           />
+          <select
+            class="input"
+            aria-label="What was changed"
+            value={method}
+            onChange={(event) => setQuery('method', event.currentTarget.value)}
+          >
+            <option value="">Any change</option>
+            {METHODS.map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </select>
+          {(['from', 'to'] as const).map((name) => (
+            <input
+              key={name}
+              class="input"
+              type="datetime-local"
+              aria-label={name === 'from' ? 'Changes from' : 'Changes before'}
+              value={name === 'from' ? from : to}
+              onInput={(event) => setQuery(name, event.currentTarget.value)}
+            />
+          ))}
           <Button small busy={save.busy} onClick={() => void save.run('csv')}>
             CSV
           </Button>
@@ -138,6 +185,12 @@ export function AuditCard() {
       />
     </Card>
   );
+}
+
+/** A moment that was typed, in local time; undefined without one. */
+function timeOf(typed: string | undefined): Timestamp | undefined {
+  const date = new Date(typed ?? '');
+  return Number.isNaN(date.getTime()) ? undefined : timestampFromDate(date);
 }
 
 const FIELDS = ['at', 'by', 'method', 'crawler', 'remote', 'request_id', 'changes'] as const;

@@ -1,11 +1,13 @@
 import { toJson } from '@bufbuild/protobuf';
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import {
   type Crawler,
   CrawlerActivitySchema,
   CrawlerStatus,
   type TokenType,
 } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import type { CrawlTimes } from '../../../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
 import { useAction } from '../../api/use-action.ts';
@@ -40,6 +42,11 @@ export interface CrawlerView {
   readonly refresh: () => void;
 }
 
+interface WatchedCrawler {
+  readonly crawler: Crawler;
+  readonly times: CrawlTimes | undefined;
+}
+
 const POLL_MS = 2_000;
 
 /** One crawler: what it does, holds and has done, and everything that can be done with it. */
@@ -72,7 +79,7 @@ function KnownCrawler(props: {
   const { name, type } = props;
   const samples = useSignal<readonly Sample[]>([]);
   const clients = clientsFor(type);
-  const feed = useFeed<Crawler>({
+  const feed = useFeed<WatchedCrawler>({
     key: `crawler ${name}`,
     everyMs: POLL_MS,
     async *stream(signal) {
@@ -82,19 +89,20 @@ function KnownCrawler(props: {
         { signal },
       )) {
         last = crawler ?? last;
-        if (last === undefined) continue;
-        samples.value = addSample(samples.peek(), last, crawlTimes);
-        yield last;
+        if (last !== undefined) yield { crawler: last, times: crawlTimes };
       }
     },
     async poll(signal) {
       const { crawler } = await clients.crawlers.getCrawler({ name }, { signal });
       if (crawler === undefined) throw new Error('The service answered without a crawler.');
-      samples.value = addSample(samples.peek(), crawler, undefined);
-      return crawler;
+      return { crawler, times: undefined };
     },
   });
-  const crawler = feed.data;
+  const crawler = feed.data?.crawler;
+  useEffect(() => {
+    if (feed.data === undefined) return;
+    samples.value = addSample(samples.peek(), feed.data.crawler, feed.data.times);
+  }, [feed.data]);
   const isPaused = crawler?.status === CrawlerStatus.PAUSED;
   const pause = useAction(async () => {
     if (isPaused) await clients.crawlers.unpauseCrawler({ name });

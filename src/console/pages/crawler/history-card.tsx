@@ -1,7 +1,7 @@
-import { useSignal } from '@preact/signals';
 import type { HistoryDay } from '../../../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { useFeed } from '../../api/use-feed.ts';
+import { queryField } from '../../shell/route.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { DayHistory } from '../account/day-history.tsx';
@@ -14,9 +14,10 @@ const RANGES = [
   ['90', '90 days'],
 ] as const;
 
+const range = queryField('days', ['7', '30', '90'], '30');
+
 /** What a crawler did on each of the last days. */
 export function HistoryCard({ view }: { readonly view: CrawlerView }) {
-  const range = useSignal<(typeof RANGES)[number][0]>('30');
   const { name } = view.crawler;
   const { data } = useFeed<readonly HistoryDay[]>({
     key: `history ${name} ${range.value}`,

@@ -1,12 +1,14 @@
 import { deliveryOf } from '../../api/delivery-modes.ts';
 import { LocalTime, Moment } from '../../format/moment.tsx';
 import { count, duration, rate } from '../../format/numbers.ts';
+import { zone } from '../../format/zone.ts';
 import { Card, Facts, Figures } from '../../ui/card.tsx';
 import { lazy } from '../../ui/lazy.tsx';
 import { Meter } from '../../ui/meter.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
 import { HistoryCard } from './history-card.tsx';
 import type { Sample } from './samples.ts';
+import { TimelineCard } from './timeline-card.tsx';
 
 const Chart = lazy(async () => (await import('../../ui/chart.tsx')).Chart);
 
@@ -40,6 +42,7 @@ export function OverviewTab(props: {
         ]}
       />
       <LiveCharts samples={props.samples} />
+      <TimelineCard view={props.view} />
       <HistoryCard view={props.view} />
       <Card title="Details">
         <div class="stack">
@@ -75,13 +78,13 @@ export function OverviewTab(props: {
 function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
   const times = samples.map(({ at }) => at);
   const now = samples.at(-1);
-  const hasTimes = samples.some(({ medianMs }) => medianMs !== null);
   return (
     <div class="fields">
-      <Card title="Throughput">
+      <Card title="Throughput, since this page was opened">
         <Chart
           label={`Crawls that end in a second, now ${rate((now?.done ?? 0) + (now?.failed ?? 0))}`}
           times={times}
+          zone={zone.value}
           show={(value) => String(Math.round(value * 10) / 10)}
           whole={false}
           series={[
@@ -94,10 +97,11 @@ function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
           ]}
         />
       </Card>
-      <Card title="Queue">
+      <Card title="Queue, since this page was opened">
         <Chart
           label={`URLs that wait, now ${count(now?.queued ?? 0)}`}
           times={times}
+          zone={zone.value}
           series={[
             {
               name: 'Waiting and retrying',
@@ -107,27 +111,26 @@ function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
           ]}
         />
       </Card>
-      {hasTimes && (
-        <Card title="Time of a crawl">
-          <Chart
-            label={`How long crawls take, now ${duration(now?.medianMs ?? 0)} for half of them`}
-            times={times}
-            show={duration}
-            series={[
-              {
-                name: 'p50',
-                colour: '--accent',
-                values: samples.map(({ medianMs }) => medianMs),
-              },
-              {
-                name: 'p95',
-                colour: '--warn',
-                values: samples.map(({ p95Ms }) => p95Ms),
-              },
-            ]}
-          />
-        </Card>
-      )}
+      <Card title="Time of a crawl, within a minute">
+        <Chart
+          label={`How long crawls take, now ${duration(now?.medianMs ?? 0)} for half of them`}
+          times={times}
+          zone={zone.value}
+          show={duration}
+          series={[
+            {
+              name: 'p50',
+              colour: '--accent',
+              values: samples.map(({ medianMs }) => medianMs),
+            },
+            {
+              name: 'p95',
+              colour: '--warn',
+              values: samples.map(({ p95Ms }) => p95Ms),
+            },
+          ]}
+        />
+      </Card>
     </div>
   );
 }

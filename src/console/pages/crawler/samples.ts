@@ -5,15 +5,18 @@ import type { CrawlTimes } from '../../../../gen/queuedcrawler/v1/watch_service_
 export interface Sample {
   /** Seconds since 1970. */
   readonly at: number;
-  readonly done: number;
-  readonly failed: number;
-  readonly queued: number;
+  /** Null while nothing was read, as during an outage. */
+  readonly done: number | null;
+  readonly failed: number | null;
+  readonly queued: number | null;
   readonly medianMs: number | null;
   readonly p95Ms: number | null;
   /** The counters, from which the next sample's rates follow where the service tells none. */
   readonly totals: { readonly done: number; readonly failed: number };
 }
 
+/** Readings that are further apart have a gap between them, in seconds. */
+const GAP_SECONDS = 10;
 /** Ten minutes of a second each. */
 const MAX_SAMPLES = 600;
 
@@ -40,5 +43,8 @@ export function addSample(
     p95Ms: times?.p95Ms ?? null,
     totals,
   };
-  return [...samples.slice(1 - MAX_SAMPLES), sample];
+  const kept = samples.slice(1 - MAX_SAMPLES);
+  if (last === undefined || at - last.at < GAP_SECONDS) return [...kept, sample];
+  const nothing = { done: null, failed: null, queued: null, medianMs: null, p95Ms: null, totals };
+  return [...kept, { at: last.at + 1, ...nothing }, sample];
 }

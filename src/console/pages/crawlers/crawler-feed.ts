@@ -32,7 +32,7 @@ export async function typeOfCrawler(name: string): Promise<TokenType | undefined
 
 async function listCrawlers(ended?: AbortSignal): Promise<readonly Crawler[]> {
   const lists = await Promise.all(tokenTypes.peek().map((type) => listOfType(type, ended)));
-  return remember(lists.flat());
+  return rememberCrawlers(sorted(lists.flat()));
 }
 
 async function listOfType(type: TokenType, ended?: AbortSignal): Promise<Crawler[]> {
@@ -61,14 +61,18 @@ async function* watchCrawlers(ended: AbortSignal): AsyncGenerator<readonly Crawl
     for (const crawler of message.crawlers) known.set(crawler.name, crawler);
     for (const name of message.removed) known.delete(name);
     if (message.isComplete) incomplete.delete(type);
-    if (incomplete.size === 0) yield remember([...known.values()]);
+    if (incomplete.size === 0) yield sorted([...known.values()]);
   }
 }
 
-function remember(list: readonly Crawler[]): readonly Crawler[] {
-  const sorted = [...list].sort((left, right) => (left.name < right.name ? -1 : 1));
-  knownCrawlers.value = sorted;
-  return sorted;
+/** Keeps what was read, for the palette and for links by name. */
+export function rememberCrawlers(list: readonly Crawler[]): readonly Crawler[] {
+  knownCrawlers.value = list;
+  return list;
+}
+
+function sorted(list: readonly Crawler[]): readonly Crawler[] {
+  return list.toSorted((left, right) => (left.name < right.name ? -1 : 1));
 }
 
 /** The messages of several streams as they come. Ends when one of them does. */

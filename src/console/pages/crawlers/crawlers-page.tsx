@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { useFeed } from '../../api/use-feed.ts';
 import { count } from '../../format/numbers.ts';
@@ -14,7 +15,7 @@ import { Segments } from '../../ui/segments.tsx';
 import { isAttention } from './attention.tsx';
 import { BulkPause } from './bulk-pause.tsx';
 import { crawlerColumns, sortCrawlers } from './crawler-columns.tsx';
-import { crawlersSource } from './crawler-feed.ts';
+import { crawlersSource, rememberCrawlers } from './crawler-feed.ts';
 
 /** Rows of a page: what is drawn anew each second, and at each key in the filter. */
 const PAGE_ROWS = 50;
@@ -29,7 +30,10 @@ const FILTERS = [
 /** All crawlers and what they do. */
 export function CrawlersPage() {
   const { data, fault, refresh } = useFeed(crawlersSource());
-  const at = useSignal(0);
+  const from = Math.max(Number(query.value.get('from')) || 0, 0);
+  useEffect(() => {
+    if (data !== undefined) rememberCrawlers(data);
+  }, [data]);
   const chosen = useSignal<ReadonlySet<string>>(new Set());
   const text = query.value.get('q') ?? '';
   const filter = (query.value.get('show') ?? '') as (typeof FILTERS)[number][0];
@@ -80,10 +84,7 @@ export function CrawlersPage() {
     descending,
   );
   // Of the last page, when there are fewer rows than there were.
-  const first = Math.min(
-    at.value,
-    Math.floor(Math.max(rows.length - 1, 0) / PAGE_ROWS) * PAGE_ROWS,
-  );
+  const first = Math.min(from, Math.floor(Math.max(rows.length - 1, 0) / PAGE_ROWS) * PAGE_ROWS);
   const choose = (names: readonly string[], isChosen: boolean): void => {
     const next = new Set(chosen.value);
     for (const name of names) {
@@ -94,7 +95,7 @@ export function CrawlersPage() {
   };
   const chosenRows = rows.filter(({ name }) => chosen.value.has(name));
   const goTo = (row: number): void => {
-    at.value = row;
+    setQuery('from', row === 0 ? '' : String(row));
   };
   return (
     <>
@@ -112,7 +113,7 @@ export function CrawlersPage() {
               placeholder="Filter by name"
               value={text}
               onInput={(event) => {
-                at.value = 0;
+                setQuery('from', '');
                 setQuery('q', event.currentTarget.value);
               }}
             />
@@ -122,7 +123,7 @@ export function CrawlersPage() {
             value={filter}
             options={FILTERS}
             onPick={(value) => {
-              at.value = 0;
+              setQuery('from', '');
               setQuery('show', value);
             }}
           />
@@ -170,7 +171,7 @@ export function CrawlersPage() {
             keyOf={(row) => row.name}
             sort={{ by, descending }}
             onSort={(id) => {
-              at.value = 0;
+              setQuery('from', '');
               setQuery('order', id === by && !descending ? 'desc' : '');
               setQuery('sort', id === 'name' ? '' : id);
               if (id !== by && id !== 'name') setQuery('order', 'desc');

@@ -139,6 +139,7 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'results.totals': 'early',
   'results.following': 'early',
   'results.removeUpTo': 'durable',
+  'stats.samples': 'early',
   'stats.history': 'early',
   'stats.queueDepths': 'early',
   'screenshots.put': 'durable',
