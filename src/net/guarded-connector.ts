@@ -80,23 +80,20 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
         }
       },
     );
-    const steps = timeConnection(socket);
+    const steps = timeConnection(socket, options.protocol === 'https:');
     keepSession(socket);
     deps.onSocket(socket);
   };
 }
 
 /** Times the parts of a connection that is being made; call the result once it is made. */
-function timeConnection(socket: Socket): () => CrawlStep[] {
+function timeConnection(socket: Socket, isTls: boolean): () => CrawlStep[] {
   const watch = startStopwatch();
-  socket.once('lookup', () => watch.lap('name'));
-  let isConnected = false;
-  socket.once('connect', () => {
-    isConnected = true;
-    watch.lap('connect');
-  });
+  // Before the listener of undici, which asks for the steps.
+  socket.prependOnceListener('lookup', () => watch.lap('name'));
+  socket.prependOnceListener('connect', () => watch.lap('connect'));
   return () => {
-    watch.lap(isConnected ? 'tls' : 'connect');
+    if (isTls) watch.lap('tls');
     return watch.steps();
   };
 }

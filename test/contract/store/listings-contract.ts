@@ -340,6 +340,58 @@ export function listingsContract(open: OpenStore): void {
     );
 
     test(
+      'a filter selects rows of every list, however far behind; a host those of one list by its index',
+      withStore(open, async ({ store, crawler, push, running }) => {
+        const [made, hook] = [await crawler(), await crawler({ delivery: 'webhook' })];
+        const at5 = (n: number) => ({
+          url: `https://${n % 5 === 0 ? 'five' : 'other'}.example/${n}`,
+        });
+        const waiting = makeJobs(made, 20).map((job, n) => {
+          const { url } = at5(n);
+          return { ...job, url, host: new URL(url).host };
+        });
+        await push(waiting);
+        const fives = waiting.filter((_job, n) => n % 5 === 0).map(({ rid }) => rid);
+        const matches = { urlContains: 'FIVE.example' };
+        const listed = await readAll(3, (part) =>
+          store.listings.jobs(made.crawlerId, undefined, part, matches),
+        );
+        expect(toRids(listed).toSorted()).toEqual(fives.toSorted());
+        const ofHost = await store.listings.jobsOfHost(made.crawlerId, 'five.example', {
+          limit: 9,
+        });
+        expect(toRids(ofHost.rows).toSorted()).toEqual(fives.toSorted());
+        const one = { urlContains: '/10' };
+        const found = await store.listings.jobsOfHost(
+          made.crawlerId,
+          'five.example',
+          { limit: 9 },
+          one,
+        );
+        expect(found).toMatchObject({ rows: [{ rid: waiting[10]?.rid }], cursor: undefined });
+
+        const failed = { cbStatus: 522, originalStatus: 0, details: { failure: 'timeout' } };
+        const { lease: held, jobs } = await running(hook, 6);
+        const ends = jobs.map((job, n) => toDelivery(job, n === 0 ? failed : {}));
+        await finishJobs(store, ends, at(1), held);
+        const delivering = await readAll(2, (part) =>
+          store.listings.deliveries(hook.crawlerId, { matches: { reason: 'timeout' } }, part),
+        );
+        expect(toRids(delivering)).toEqual([jobs[0]?.rid]);
+        const stored = await crawler();
+        const taken = await running(stored, 6);
+        const results = taken.jobs.map((job, n) => toStored(job, n === 0 ? failed : {}));
+        await finishJobs(store, results, at(2), taken.lease);
+        const { accountId, crawlerId } = stored;
+        const scope = { accountId, tokenType: 'normal', crawlerId } as const;
+        const kept = await readAll(2, (part) =>
+          store.listings.results(scope, undefined, part, { cbStatus: 522 }),
+        );
+        expect(toRids(kept)).toEqual([taken.jobs[0]?.rid]);
+      }),
+    );
+
+    test(
       'a cursor that no part returned is refused',
       withStore(open, async ({ store, crawler }) => {
         const { crawlerId, accountId } = await crawler();
