@@ -27,6 +27,7 @@ const onEither = {
     'ladder',
     'proxy-budget',
     'push-controls',
+    'search',
     'set-clock',
     'statistics',
     'storage-calls',

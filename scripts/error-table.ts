@@ -143,7 +143,7 @@ export const errorTable: readonly ErrorReason[] = [
   {
     reason: 'no_webhook',
     as: ['failed_precondition'],
-    meaning: 'A crawler in storage mode has no callback URL and no signing secret.',
+    meaning: 'A crawler in storage mode has no callback URL, no signing secret and no deliveries.',
   },
   {
     reason: 'too_many_paused_hosts',

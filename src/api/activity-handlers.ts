@@ -1,3 +1,4 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { type WallClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
@@ -8,6 +9,7 @@ import type { ActOnMatches } from '../service/batches/act-on-matches.ts';
 import type { AccountActivities } from '../service/reads/account-activity.ts';
 import type { ListFailures } from '../service/reads/failures.ts';
 import type { Listings } from '../service/reads/listings.ts';
+import type { Search } from '../service/reads/search.ts';
 import { toAuditFilter, toAuditMessage } from './audit-messages.ts';
 import { authenticateCall } from './authenticate-call.ts';
 import { toDeliveryMessage, toDeliveryState } from './delivery-messages.ts';
@@ -33,6 +35,7 @@ export function activityHandlers(deps: {
   readonly listFailures: ListFailures;
   readonly activities: AccountActivities;
   readonly actOnMatches: ActOnMatches;
+  readonly search: Search;
   readonly auditTrail: Pick<AuditTrail, 'list' | 'note'>;
   readonly clock: WallClock;
 }): Method[] {
@@ -41,7 +44,7 @@ export function activityHandlers(deps: {
     async *actOnMatches(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
       const asked = toMatchRequest(request);
-      let last = { matched: 0, done: 0, refused: 0 };
+      let last: Readonly<Record<string, number>> | undefined;
       try {
         for await (const progress of deps.actOnMatches(owner, request.name, asked, call.signal)) {
           const { cursor, ...counts } = progress;
@@ -49,7 +52,7 @@ export function activityHandlers(deps: {
           yield { ...counts, nextPageToken: toPageToken(cursor) };
         }
       } finally {
-        if (!asked.isEstimate)
+        if (!asked.isEstimate && last !== undefined)
           noteChange(deps.auditTrail, ActivityService.method.actOnMatches, request, call, last);
       }
     },
@@ -121,6 +124,13 @@ export function activityHandlers(deps: {
           delivery: delivery && toDeliveryMessage(delivery),
         }),
       };
+    },
+
+    async search(request, call) {
+      const owner = await authenticateCall(authenticator, request, call);
+      const found = await deps.search(owner, request.query, call.signal);
+      const hits = found.hits.map(({ at, ...hit }) => ({ ...hit, at: timestampFromDate(at) }));
+      return { ...found, crawlers: [...found.crawlers], hits };
     },
 
     async listAuditRecords(request, call) {

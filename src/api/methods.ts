@@ -111,6 +111,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       listFailures: service.listFailures,
       activities: service.activities,
       actOnMatches: service.actOnMatches,
+      search: service.search,
       auditTrail: service.auditTrail,
       clock,
     }),

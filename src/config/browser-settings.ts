@@ -36,7 +36,7 @@ export const browserSettings = {
     fallback: 'named',
     parse: choice('named', 'visitor'),
     meaning:
-      'named: user agents contain the name of the service; visitor: those of a browser alone, and scripts of pages are not told that it is automated.',
+      'named: user agents contain the name of the service; visitor: those of a browser alone, with its other headers. Scripts of pages are then not told that it is automated.',
   },
   jsSnippets: {
     variable: 'JS_SNIPPETS',

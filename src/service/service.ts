@@ -55,6 +55,7 @@ import { createListings, type Listings } from './reads/listings.ts';
 import { createMarkdownPages, type MarkdownPages } from './reads/markdown-pages.ts';
 import { createOverviews, type ReadAttention } from './reads/overviews.ts';
 import { createResultStreams, type ResultStreams } from './reads/result-streams.ts';
+import { createSearch, type Search } from './reads/search.ts';
 import { createStatistics, type Statistics } from './reads/statistics.ts';
 import { createStorage, type Storage } from './reads/storage.ts';
 import { createTimelines, type Timelines } from './reads/timelines.ts';
@@ -147,6 +148,7 @@ export interface Service {
   readonly statistics: Statistics;
   readonly timelines: Timelines;
   readonly listings: Listings;
+  readonly search: Search;
   readonly listCrawlers: ListCrawlers;
   readonly listFailures: ListFailures;
   readonly activities: AccountActivities;
@@ -262,6 +264,13 @@ export function createService(deps: ServiceDeps): Service {
     maxBodyBytes: settings.maxBodyBytes,
     concurrency: settings.inlineConcurrency,
   });
+  const listings = createListings({
+    store,
+    access,
+    clock,
+    waits: hostReads.waits,
+    webhook: deps.webhook,
+  });
   const pushAgain = createPushAgain({ store, access, pushing, clock });
   const jobs = createJobManagement({ store, access, dispatcher, scheduler, quotas, clock, logger });
   return {
@@ -300,13 +309,8 @@ export function createService(deps: ServiceDeps): Service {
     resultStreams: createResultStreams({ store, access, clock }),
     statistics: createStatistics({ store, clock }),
     timelines: createTimelines({ store, clock }),
-    listings: createListings({
-      store,
-      access,
-      clock,
-      waits: hostReads.waits,
-      webhook: deps.webhook,
-    }),
+    listings,
+    search: createSearch({ store, overviews, listings }),
     listCrawlers: createCrawlerList({ overviews }),
     listFailures: createFailureGroups({ listings: store.listings, access }),
     activities,

@@ -123,6 +123,16 @@ export interface ListingStore {
     matches?: MatchFilter,
   ): Promise<Listing<JobSummary>>;
   /**
+   * The same of one host, by its index, in no order. `cursor` only says that there may be more; a part
+   * cannot be continued.
+   */
+  jobsOfHost(
+    crawlerId: string,
+    host: string,
+    part: Pick<ListingPart, 'limit'>,
+    matches?: MatchFilter,
+  ): Promise<Listing<JobSummary>>;
+  /**
    * Deliveries, newest first. Pending ones are listed by their next attempt, unless a range is
    * given. Each has its last {@link LISTED_ATTEMPTS} attempts.
    */

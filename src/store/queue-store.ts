@@ -317,6 +317,8 @@ export interface QueueStore {
   listQueued(crawlerId: string, limit: number, after?: QueuePlace): Promise<ListedJob[]>;
   /** Removes a queued or running job; false when it does not exist. */
   deleteJob(crawlerId: string, rid: string, now: Date): Promise<boolean>;
+  /** The same with several in one write; returns the `rid`s of those that existed. */
+  deleteJobs(crawlerId: string, rids: readonly string[], now: Date): Promise<string[]>;
   /** Removes all waiting and retrying jobs, and returns their number. */
   purge(crawlerId: string, now: Date): Promise<number>;
 }

@@ -87,3 +87,22 @@ test('a job is removed from the queue on its page, and then nothing is known of 
   browser.problems.splice(0).forEach((each) => expect(each).toContain('404'));
   await page.context().close();
 });
+
+test('a URL is found from the palette, and leads to its job', async () => {
+  const crawler = await createCrawler(app, 'found');
+  await crawler.post('pause');
+  const rid = await crawler.push(`${site.url}/page/7?needle`);
+  const page = await browser.open('/crawlers', NORMAL);
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox').fill('NEEDLE');
+  await page.getByRole('option', { name: /Find .NEEDLE. in URLs/ }).click();
+  await page.getByRole('table', { name: 'URLs' }).waitFor();
+  expect(new URL(page.url()).search).toBe('?q=NEEDLE');
+  for (const theme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme: theme });
+    expect(await seriousFaults(page)).toEqual([]);
+  }
+  await page.getByRole('link', { name: /needle/ }).click();
+  await page.getByText(rid).first().waitFor();
+  await page.context().close();
+});

@@ -358,7 +358,7 @@ test('a page is crawled at once with parameters, and a rid is found across crawl
     const rid = await page.getByText(/^[0-9a-f]{24}$/).innerText();
 
     await page.keyboard.press('Control+k');
-    await page.getByRole('combobox', { name: 'Crawler, command or rid' }).fill(rid);
+    await page.getByRole('combobox', { name: 'Crawler, command, URL, host or rid' }).fill(rid);
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Result' }).waitFor();
     await page.getByText('"from-the-console"').waitFor();
@@ -432,7 +432,7 @@ test('keys that follow at once are in the panel that a key has opened', async ()
       await new Promise((resolve) => setTimeout(resolve));
       return document.activeElement?.getAttribute('aria-label');
     });
-    expect(focused).toBe('Crawler, command or rid');
+    expect(focused).toBe('Crawler, command, URL, host or rid');
   });
 });
 

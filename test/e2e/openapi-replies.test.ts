@@ -132,6 +132,7 @@ const calls: readonly (readonly [string, () => Sent])[] = [
     }),
   ],
   ['ListJobs', () => name('paused')],
+  ['Search', () => ({ query: { query: 'page' } })],
   ['ListBatches', () => name('paused')],
   ['GetBatch', () => ({ path: { name: 'paused', batch: 'list' } })],
   ['GetBatchResults', () => ({ path: { crawler: 'paused', batch: 'list' } })],

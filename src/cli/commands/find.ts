@@ -1,19 +1,32 @@
 import { Command } from 'commander';
-import { FindRidResponseSchema } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import {
+  FindRidResponseSchema,
+  SearchResponseSchema,
+} from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
-import { type CommandContext, openSession } from '../command-context.ts';
+import { type CommandContext, openSession, type Session } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { printable } from '../output.ts';
 
 /** `find`: where a job is, or what became of it. */
 export function createFindCommand(context: CommandContext): Command {
   return new Command('find')
-    .description('Look for a rid: in the queues of all crawlers, in storage and among deliveries.')
-    .argument('<rid>', 'the rid')
-    .addHelpText('after', examples('queued-crawler find 6650f1c2a9b3d4e5f6071829'))
-    .action(async (rid: string, _options: unknown, command: Command) => {
+    .description(
+      'Tell what happened to a rid, or look for a URL, a part of one, a host or the name of a crawler.',
+    )
+    .argument('<text>', 'the rid, or what to look for')
+    .addHelpText(
+      'after',
+      examples(
+        'queued-crawler find 6650f1c2a9b3d4e5f6071829',
+        'queued-crawler find shop.example/p/',
+      ),
+    )
+    .action(async (text: string, _options: unknown, command: Command) => {
       using session = await openSession(context, command);
       const { client, output } = session;
+      const rid = text.trim();
+      if (!RID.test(rid)) return search(session, rid);
       const plain = toPlain(FindRidResponseSchema, await client.activity.findRid({ rid }));
       if (output.isJson) return output.json(plain);
       if (plain.crawler !== '') await output.line(`crawler   ${plainText(plain.crawler)}`);
@@ -25,5 +38,30 @@ export function createFindCommand(context: CommandContext): Command {
           await output.line(`${part.padEnd(9)} ${name}: ${printable(plainText(value))}`);
         }
       }
+      for (const each of (plain['tries'] ?? []) as Record<string, unknown>[]) {
+        const { started_at: at, failure = 'ended well', original_status: status } = each;
+        const took = `${plainText(each['duration_ms'])} ms`;
+        await output.line(`try       ${[at, status, failure].map(plainText).join(' ')}, ${took}`);
+      }
+      if (plain['waits_for']) await output.line(`waits     for ${plainText(plain['waits_for'])}`);
     });
+}
+
+const RID = /^[0-9a-f]{24}$/;
+
+async function search({ client, output }: Session, query: string): Promise<void> {
+  const plain = toPlain(SearchResponseSchema, await client.activity.search({ query }));
+  if (output.isJson) return output.json(plain);
+  for (const name of (plain['crawlers'] ?? []) as string[]) {
+    await output.line(`crawler   ${printable(name)}`);
+  }
+  const hits = (plain['hits'] ?? []) as Record<string, unknown>[];
+  await output.table(
+    ['RID', 'WHERE', 'CRAWLER', 'AT', 'URL'],
+    hits.map(({ rid, kind, crawler, at, url }) =>
+      [rid, kind, crawler, at, url].map((value) => printable(plainText(value))),
+    ),
+  );
+  if (plain['is_partial'] === true)
+    output.note('there may be more; only the latest were looked through');
 }

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { isAccount } from '../api/session.ts';
 import { knownCrawlers } from '../pages/crawlers/crawler-feed.ts';
 import { Dialog } from '../ui/dialog.tsx';
 import { CheckField } from '../ui/field.tsx';
@@ -45,9 +46,9 @@ export function Palette() {
       <input
         class="input"
         type="text"
-        placeholder="Crawler, command or rid"
+        placeholder="Crawler, command, URL, host or rid"
         role="combobox"
-        aria-label="Crawler, command or rid"
+        aria-label="Crawler, command, URL, host or rid"
         aria-expanded="true"
         aria-controls="palette-list"
         aria-activedescendant={found.length > 0 ? `palette-${at.value}` : undefined}
@@ -127,5 +128,9 @@ function matches(typed: string): readonly Command[] {
     }),
   );
   const all = [...commands.value, ...(text === '' ? [] : crawlers)];
-  return all.filter(({ title }) => title.toLowerCase().includes(text)).slice(0, MAX_SHOWN);
+  const found = all.filter(({ title }) => title.toLowerCase().includes(text)).slice(0, MAX_SHOWN);
+  if (text === '' || !isAccount.value) return found;
+  const asked = typed.trim();
+  const run = (): void => navigate(`/find?q=${encodeURIComponent(asked)}`);
+  return [...found, { title: `Find “${asked}” in URLs and hosts`, run }];
 }

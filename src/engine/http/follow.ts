@@ -8,6 +8,7 @@ import { headerValues } from '../../net/raw-headers.ts';
 import type { Cookies } from '../cookies.ts';
 import { type Hop, nextHop, REFUSALS } from './redirect.ts';
 import { requestHeaders } from './request-headers.ts';
+import type { CrawlerIdentity } from './user-agents.ts';
 
 /** A page to request, and how. */
 export interface FollowInput {
@@ -25,6 +26,8 @@ export interface FollowInput {
   readonly signal: AbortSignal | undefined;
   /** Memory for the bodies. */
   readonly room?: Room | undefined;
+  /** Default `named`. */
+  readonly identity?: CrawlerIdentity | undefined;
   /** On whose behalf. */
   readonly claimant?: Claimant | undefined;
   /** Called when a request was written. */
@@ -126,7 +129,7 @@ async function send(
     const response = await client.request({
       url: hop.url,
       method: hop.method,
-      headers: requestHeaders(request, hop, cookie),
+      headers: requestHeaders(request, hop, cookie, input.identity),
       timeoutMs,
       connectTimeoutMs: Math.min(timeoutMs, CONNECT_TIMEOUT_MS),
       maxBodyBytes,

@@ -52,6 +52,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     const result = await follow({
       client,
       request,
+      identity: deps.identity,
       start,
       cookies,
       proxy,

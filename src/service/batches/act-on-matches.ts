@@ -38,8 +38,8 @@ export interface MatchProgress {
 }
 
 /**
- * Acts on all that matches, or counts it, and yields the progress after each part. Whoever stops to
- * read stops it. Throws as {@link CrawlerAccess} does, and what the action throws.
+ * Acts on all that matches, or counts it, and yields the progress after each part. A reader
+ * that stops ends it. Throws as {@link CrawlerAccess} does, and what the action throws.
  */
 export type ActOnMatches = (
   owner: TokenOwner,
@@ -64,10 +64,10 @@ export function createActOnMatches(deps: {
   const { store, access, clock } = deps;
   const enter = createStreamPlaces(LIMITS);
 
-  async function removeJob(crawlerId: string, rid: string): Promise<boolean> {
-    const isRemoved = await store.queue.deleteJob(crawlerId, rid, clock.now());
-    if (isRemoved) deps.dispatcher.abortJob(crawlerId, rid);
-    return isRemoved;
+  async function removeJobs(crawlerId: string, rids: readonly string[]): Promise<number> {
+    const removed = await store.queue.deleteJobs(crawlerId, rids, clock.now());
+    for (const rid of removed) deps.dispatcher.abortJob(crawlerId, rid);
+    return removed.length;
   }
 
   /** Reads the rows of an action part by part, and acts on each part. */
@@ -92,9 +92,7 @@ export function createActOnMatches(deps: {
         return {
           read: (part: Part) =>
             store.listings.jobs(crawlerId, listedState(request, clock), part, filter),
-          act: async (rids: readonly string[]) =>
-            (await Promise.all(rids.map((rid) => removeJob(crawlerId, rid)))).filter(Boolean)
-              .length,
+          act: (rids: readonly string[]) => removeJobs(crawlerId, rids),
         };
       case 'remove_results':
         return {
@@ -102,7 +100,7 @@ export function createActOnMatches(deps: {
           act: async (rids: readonly string[]) => (await store.results.remove(scope, rids)).size,
         };
       case 'replay':
-        if (!delivers) throw noDeliveries(crawlerName);
+        if (!delivers) throw noWebhook(crawlerName);
         return {
           read: ofDeliveries(request.deliveryState, outcome),
           act: async (rids: readonly string[]) =>
@@ -170,10 +168,10 @@ function listedState({ jobState }: MatchRequest, clock: Clock): ListedJobState |
   return jobState === 'scheduled' ? { scheduledAfter: clock.now() } : jobState;
 }
 
-function noDeliveries(crawlerName: string): DomainError {
+function noWebhook(crawlerName: string): DomainError {
   return new DomainError(
     'failed_precondition',
-    'no_deliveries',
+    'no_webhook',
     `The crawler ${crawlerName} delivers nothing: its results are stored.`,
   );
 }

@@ -184,6 +184,18 @@ export function createListings(collections: Collections): ListingStore {
       return mapListing(taken, toJobSummary);
     },
 
+    async jobsOfHost(crawlerId, host, { limit }, matches) {
+      const crawler = await readPurges(collections, crawlerId);
+      if (crawler === null) return { rows: [], cursor: undefined };
+      const found = await collections.jobs
+        .find({ crawlerId, queued: true, gen: crawler.purges, host }, { projection: JOB_FIELDS })
+        .limit(LISTING_SCAN)
+        .toArray();
+      const isWanted = (job: JobDocument): boolean => isMatchingJob(matches, toJobSummary(job));
+      const place = ({ _id, due }: JobDocument) => ({ at: due, rid: _id });
+      return mapListing(takePart(found, { limit }, isWanted, place), toJobSummary);
+    },
+
     async deliveries(crawlerId, filter, part) {
       const { state, outcome, range, matches } = filter;
       const isWanted = (row: DeliveryRow): boolean =>

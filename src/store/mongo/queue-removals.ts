@@ -7,28 +7,36 @@ import { freeKeys } from './unique-keys.ts';
 /** How long a purge sweeps up before it returns; `maintain` does the rest. */
 const SWEEP_MS = 1_000;
 
-/** See `QueueStore.deleteJob`. */
-export function deleteJob(
+/** See `QueueStore.deleteJobs`. */
+export function deleteJobs(
   collections: Collections,
   lanes: Lanes,
-  { crawlerId, rid, now }: { readonly crawlerId: string; readonly rid: string; readonly now: Date },
-): Promise<boolean> {
+  deletion: { readonly crawlerId: string; readonly rids: readonly string[]; readonly now: Date },
+): Promise<string[]> {
   const { jobs } = collections;
+  const { crawlerId, now } = deletion;
+  const named = { _id: { $in: [...deletion.rids] }, crawlerId };
   return lanes.runExclusive(crawlerId, async () => {
-    const job = await jobs.findOne({ _id: rid, crawlerId }, { projection: { _id: 1 } });
-    if (job === null) return false;
+    if ((await jobs.findOne(named, { projection: { _id: 1 } })) === null) return [];
     const deleted = await lanes.change(crawlerId, now, async (session, delta, gen) => {
-      const gone = await jobs.findOneAndDelete(
-        { _id: rid, $or: [{ state: 'running' }, { gen }] },
-        { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
-      );
-      if (gone === null) return false;
-      await freeKeys(collections, crawlerId, [{ ...gone, rid }], session);
-      delta.move(gone.size ?? 0, gone.state);
-      delta.addTally({ counter: 'deleted', day: ['deleted'] });
-      return true;
+      const found = await jobs
+        .find(
+          { ...named, $or: [{ state: 'running' }, { gen }] },
+          { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
+        )
+        .toArray();
+      const rids = found.map(({ _id }) => _id);
+      // What another write has changed since the snapshot is a conflict.
+      await jobs.deleteMany({ _id: { $in: rids } }, { session });
+      const gone = found.map(({ _id: rid, uniqueKey }) => ({ rid, uniqueKey }));
+      await freeKeys(collections, crawlerId, gone, session);
+      for (const { state, size = 0 } of found) {
+        delta.move(size, state);
+        delta.addTally({ counter: 'deleted', day: ['deleted'] });
+      }
+      return rids;
     });
-    return deleted === true;
+    return deleted ?? [];
   });
 }
 

@@ -12,7 +12,7 @@ import {
   listQueued,
   overdue,
 } from './queue-reads.ts';
-import { deleteJob, purge } from './queue-removals.ts';
+import { deleteJobs, purge } from './queue-removals.ts';
 import { createTurn } from './turn.ts';
 
 /** The queue: pushes, leases, claims and the ends of jobs. */
@@ -29,7 +29,9 @@ export function createQueue(collections: Collections, lanes: Lanes): QueueStore 
     find: (crawlerId, rid) => findJob(collections, crawlerId, rid),
     countScheduled: (crawlerId, now) => countScheduled(collections, crawlerId, now),
     listQueued: (crawlerId, limit, after) => listQueued(collections, crawlerId, limit, after),
-    deleteJob: (crawlerId, rid, now) => deleteJob(collections, lanes, { crawlerId, rid, now }),
+    deleteJob: async (crawlerId, rid, now) =>
+      (await deleteJobs(collections, lanes, { crawlerId, rids: [rid], now })).length > 0,
+    deleteJobs: (crawlerId, rids, now) => deleteJobs(collections, lanes, { crawlerId, rids, now }),
     purge: (crawlerId, now) => purge(collections, lanes, crawlerId, now),
   };
 }

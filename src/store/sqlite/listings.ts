@@ -124,6 +124,24 @@ function jobs(
   return mapListing(takePart(scanned, part, isWanted, jobPlace), toJobSummary);
 }
 
+function jobsOfHost(
+  sql: Sql,
+  crawlerId: string,
+  host: string,
+  { limit }: Pick<ListingPart, 'limit'>,
+  matches?: MatchFilter,
+): Listing<JobSummary> {
+  const scanned = sql.each(
+    `SELECT ${JOB_COLUMNS} FROM jobs INDEXED BY jobs_by_host WHERE crawler_id = ? AND gen = ?
+      AND state <> 'running' AND host = ? LIMIT ${LISTING_SCAN}`,
+    crawlerId,
+    purgeCount(sql, crawlerId) ?? -1,
+    host,
+  );
+  const isWanted = (row: SqlRow) => isMatchingJob(matches, toJobSummary(row));
+  return mapListing(takePart(scanned, { limit }, isWanted, jobPlace), toJobSummary);
+}
+
 const jobPlace = (row: SqlRow) => ({ at: toDate(row.due_at), rid: String(row.rid) });
 const createdPlace = (row: SqlRow) => ({ at: toDate(row.created_at), rid: String(row.rid) });
 
@@ -289,6 +307,7 @@ export const listings = {
   crawlers,
   troubled,
   jobs,
+  jobsOfHost,
   deliveries,
   results,
   failedCrawls,

@@ -85,29 +85,34 @@ function listQueued(
     }));
 }
 
-function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean {
+function deleteJobs(sql: Sql, crawlerId: string, rids: readonly string[], now: Date): string[] {
   const purges = purgeCount(sql, crawlerId);
-  if (purges === undefined) return false;
-  const row = sql.get(
-    `DELETE FROM jobs WHERE rid = ? AND crawler_id = ? AND (gen = ? OR state = 'running')
-      RETURNING state, account_id, size, unique_key`,
-    rid,
+  if (purges === undefined) return [];
+  const rows = sql.all(
+    `DELETE FROM jobs WHERE rid IN (SELECT value FROM json_each(?)) AND crawler_id = ?
+      AND (gen = ? OR state = 'running') RETURNING rid, state, account_id, size, unique_key`,
+    JSON.stringify(rids),
     crawlerId,
     purges,
   );
-  if (row === undefined) return false;
-  freeKey(sql, crawlerId, rid, row.unique_key);
   const counts = createCounts();
-  counts.add(crawlerId, row.state as QueuedJob['state'], -1);
-  counts.addTally(crawlerId, tallyEnd({ end: 'deleted' }));
-  const size = Number(row.size);
-  if (row.state !== 'running') {
-    counts.addQueued(String(row.account_id), -1);
-    counts.add(crawlerId, 'held_bytes', -size);
+  for (const row of rows) {
+    freeKey(sql, crawlerId, String(row.rid), row.unique_key);
+    counts.add(crawlerId, row.state as QueuedJob['state'], -1);
+    counts.addTally(crawlerId, tallyEnd({ end: 'deleted' }));
+    const size = Number(row.size);
+    if (row.state !== 'running') {
+      counts.addQueued(String(row.account_id), -1);
+      counts.add(crawlerId, 'held_bytes', -size);
+    }
+    counts.addBytes(String(row.account_id), 'queued_bytes', -size);
   }
-  counts.addBytes(String(row.account_id), 'queued_bytes', -size);
   counts.write(sql, now);
-  return true;
+  return rows.map(({ rid }) => String(rid));
+}
+
+function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean {
+  return deleteJobs(sql, crawlerId, [rid], now).length > 0;
 }
 
 /**
@@ -154,5 +159,6 @@ export const queue = {
   countScheduled,
   listQueued,
   deleteJob,
+  deleteJobs,
   purge,
 } satisfies InThread<ThreadQueue>;

@@ -39,6 +39,7 @@ test('a reply in the words of REST', async () => {
       token_type: 'normal',
       concurrency: 20,
       status: '',
+      max_proxy_megabytes_a_day: 0,
       max_retries: 0,
       retry_window_hours: 0,
       group_by_domain: false,

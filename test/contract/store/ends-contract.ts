@@ -163,6 +163,26 @@ export function endsContract(open: OpenStore): void {
     );
 
     test(
+      'goes with others that are deleted in one write, and only what exists is counted',
+      withStore(open, async ({ store, account, crawler, push, running, counters }) => {
+        const { accountId } = await account();
+        const [made, other] = [await crawler({ accountId }), await crawler({ accountId })];
+        const { jobs } = await running(made, 1);
+        const waiting = makeJobs(made, 3);
+        const [elsewhere] = makeJobs(other, 1);
+        await push([...waiting]);
+        await push([elsewhere as (typeof waiting)[number]]);
+        const rids = [only(jobs), ...waiting.slice(1), elsewhere].map((each) => each?.rid ?? '');
+        const deleted = await store.queue.deleteJobs(made.crawlerId, [...rids, newId()], at(1));
+        expect(deleted.toSorted()).toEqual(rids.slice(0, 3).toSorted());
+        expect(await counters(made)).toMatchObject({ waiting: 1, running: 0, deleted: 3 });
+        expect(await counters(other)).toMatchObject({ waiting: 1, deleted: 0 });
+        expect(await store.accounts.queued(accountId)).toBe(2);
+        expect(await store.queue.deleteJobs(made.crawlerId, rids, at(2))).toEqual([]);
+      }),
+    );
+
+    test(
       'that was deleted during its crawl leaves nothing behind',
       withStore(open, async ({ store, account, crawler, running }) => {
         const { accountId } = await account();

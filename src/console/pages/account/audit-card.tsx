@@ -14,7 +14,6 @@ import {
 import { BatchService } from '../../../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { CrawlerService } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { HostService } from '../../../../gen/queuedcrawler/v1/host_service_pb.ts';
-import { csvLine } from '../../../client/csv-line.ts';
 import { accountClients } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
 import { Moment } from '../../format/moment.tsx';
@@ -25,6 +24,7 @@ import type { Column } from '../../ui/data-table.tsx';
 import { download } from '../../ui/download.ts';
 import { Empty, FaultNotice } from '../../ui/notice.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
+import { toCsv, toNdjson } from '../../ui/row-file.ts';
 import { Segments } from '../../ui/segments.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 
@@ -122,7 +122,8 @@ export function AuditCard() {
       all.push(...records);
       token = nextPageToken;
     } while (token !== '');
-    download(`audit.${format}`, format === 'csv' ? toCsv(all) : toNdjson(all));
+    const rows = all.map(plain);
+    download(`audit.${format}`, format === 'csv' ? toCsv(rows, FIELDS) : toNdjson(rows));
   });
   return (
     <Card
@@ -197,26 +198,9 @@ function timeOf(typed: string | undefined): Timestamp | undefined {
 
 const FIELDS = ['at', 'by', 'method', 'crawler', 'remote', 'request_id', 'changes'] as const;
 
-function toNdjson(records: readonly AuditRecord[]): string {
-  return records.map((each) => `${JSON.stringify(plain(each))}\n`).join('');
-}
-
-function toCsv(records: readonly AuditRecord[]): string {
-  const rows = records.map((each) => {
-    const fields = plain(each);
-    return csvLine(FIELDS.map((field) => asText(fields[field])));
-  });
-  return [csvLine(FIELDS), ...rows].join('');
-}
-
 function plain(record: AuditRecord): Record<string, string> {
   const json = toJson(AuditRecordSchema, record, { useProtoFieldName: true });
   const by = Object.entries(ACTORS).find(([, value]) => value === record.by)?.[0] ?? '';
   const at = record.at === undefined ? '' : timestampDate(record.at).toISOString();
   return { ...(json as Record<string, string>), by, at };
-}
-
-/** A leading apostrophe keeps spreadsheets from taking a value as a formula. */
-function asText(value = ''): string {
-  return /^[=+@\t\r-]/.test(value) ? `'${value}` : value;
 }

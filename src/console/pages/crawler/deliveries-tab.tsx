@@ -1,6 +1,8 @@
 import { useSignal } from '@preact/signals';
+import { MatchAction } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import {
   type Delivery,
+  DeliverySchema,
   DeliveryState,
 } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
@@ -20,6 +22,9 @@ import { usePages } from '../../ui/use-pages.ts';
 import { StatusBadge } from '../results/status-badge.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
 import { AttemptList, DeliveryStateBadge } from './delivery-view.tsx';
+import { fileRow } from './file-row.ts';
+import { MatchActions } from './match-actions.tsx';
+import { addressFilter, FilterBar } from './match-filter.tsx';
 import { ReplayRange } from './replay-range.tsx';
 
 const STATE_OF = {
@@ -36,6 +41,21 @@ const STATES: readonly (readonly [State, string])[] = [
   ['delivered', 'Delivered'],
 ];
 
+const FIELDS = [
+  'rid',
+  'pushed_url',
+  'url',
+  'state',
+  'cb_status',
+  'original_status',
+  'failure',
+  'created_at',
+  'next_attempt_at',
+  'attempts',
+  'batch',
+  'metadata',
+] as const;
+
 /** The deliveries of a crawler with every attempt, and how they are made again. */
 export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
   const { name } = view.crawler;
@@ -48,13 +68,16 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
   const open = query.value.get('delivery') ?? '';
   const isRange = useSignal(false);
   const clients = clientsFor(view.type);
+  const filter = addressFilter();
+  const read = (pageSize: number, pageToken: string, signal?: AbortSignal) =>
+    clients.activity.listDeliveries(
+      { name, state: STATE_OF[state.value], filter: filter.message, pageSize, pageToken },
+      signal && { signal },
+    );
   const pages = usePages(
-    `deliveries ${name} ${state.value}`,
+    `deliveries ${name} ${state.value} ${filter.key}`,
     async (pageToken, signal) => {
-      const { deliveries, nextPageToken } = await clients.activity.listDeliveries(
-        { name, state: STATE_OF[state.peek()], pageSize: 50, pageToken },
-        { signal },
-      );
+      const { deliveries, nextPageToken } = await read(50, pageToken, signal);
       return { rows: deliveries, nextPageToken };
     },
     view.changes,
@@ -109,6 +132,34 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
       }
     >
       <FaultNotice fault={replay.fault ?? test.fault} />
+      <div class="card-part">
+        <FilterBar />
+        <MatchActions
+          crawler={name}
+          type={view.type}
+          what="deliveries"
+          actions={[
+            {
+              action: MatchAction.REPLAY,
+              verb: 'Replay',
+              effect: 'They are sent again. Each attempt counts as billed.',
+              deliveryState: STATE_OF[state.value],
+            },
+            {
+              action: MatchAction.PUSH_AGAIN,
+              verb: 'Push again',
+              effect: 'Failed crawls among them are pushed again, as they were pushed.',
+            },
+          ]}
+          fields={FIELDS}
+          read={async (pageSize, pageToken) => {
+            const { deliveries, nextPageToken } = await read(pageSize, pageToken);
+            const rows = deliveries.map((each) => fileRow(DeliverySchema, each));
+            return { rows, nextPageToken };
+          }}
+          onEnd={pages.refresh}
+        />
+      </div>
       <PagedTable
         label="Deliveries"
         pages={pages}

@@ -74,6 +74,7 @@ export function FailuresTab({ view }: { readonly view: CrawlerView }) {
             <Group
               key={`${group.reason} ${group.originalStatus}`}
               group={group}
+              list={listOf(view, kind.value, group)}
               onPushAgain={
                 kind.value === 'crawl'
                   ? () => {
@@ -98,11 +99,26 @@ export function FailuresTab({ view }: { readonly view: CrawlerView }) {
   );
 }
 
+/** The address of the list with all failures of a group. */
+function listOf({ crawler }: CrawlerView, kind: Kind, group: FailureGroup): string {
+  const reason = new URLSearchParams({ reason: group.reason }).toString();
+  const path = `/crawlers/${crawler.name}`;
+  if (kind === 'retry') return `${path}/jobs?state=retrying&${reason}`;
+  if (kind === 'delivery') return `${path}/deliveries?${reason}`;
+  const ended = `${reason}&cb=${group.cbStatus}&site=${group.originalStatus}`;
+  const { postsToCallback } = deliveryOf(crawler);
+  return postsToCallback
+    ? `${path}/deliveries?${ended}`
+    : `${path}/results?outcome=failed&${ended}`;
+}
+
 function Group({
   group,
+  list,
   onPushAgain,
 }: {
   readonly group: FailureGroup;
+  readonly list: string;
   readonly onPushAgain: (() => void) | undefined;
 }) {
   const reason = group.reason.replaceAll('_', ' ');
@@ -132,6 +148,7 @@ function Group({
             </li>
           ))}
         </ul>
+        <Link to={list}>Show all of this reason</Link>
       </details>
       {onPushAgain !== undefined && (
         <Button small label={`Push again: ${reason}`} onClick={onPushAgain}>

@@ -1,4 +1,9 @@
-import { JobState, type QueuedJob } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import {
+  JobState,
+  MatchAction,
+  type QueuedJob,
+  QueuedJobSchema,
+} from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { Moment } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
@@ -11,7 +16,10 @@ import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 import type { CrawlerView } from './crawler-page.tsx';
+import { fileRow } from './file-row.ts';
 import { WaitBadge } from './hosts-tab.tsx';
+import { MatchActions } from './match-actions.tsx';
+import { addressFilter, FilterBar } from './match-filter.tsx';
 
 const STATES = [
   ['', 'All'],
@@ -26,6 +34,19 @@ const STATE_OF = {
   scheduled: JobState.SCHEDULED,
 };
 
+const FIELDS = [
+  'rid',
+  'url',
+  'state',
+  'tries',
+  'last_failure',
+  'pushed_at',
+  'next_try_at',
+  'batch',
+  'priority',
+  'metadata',
+] as const;
+
 /** What waits in a crawler's queue, earliest due first. */
 export function JobsTab({ view }: { readonly view: CrawlerView }) {
   const { crawler, type } = view;
@@ -35,13 +56,22 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
     '',
   );
   const clients = clientsFor(type);
+  const filter = addressFilter();
+  const read = (pageSize: number, pageToken: string, signal?: AbortSignal) =>
+    clients.activity.listJobs(
+      {
+        name: crawler.name,
+        state: STATE_OF[state.value],
+        filter: filter.message,
+        pageSize,
+        pageToken,
+      },
+      signal && { signal },
+    );
   const pages = usePages(
-    `jobs ${crawler.name} ${state.value}`,
+    `jobs ${crawler.name} ${state.value} ${filter.key}`,
     async (pageToken, signal) => {
-      const { jobs, nextPageToken } = await clients.activity.listJobs(
-        { name: crawler.name, state: STATE_OF[state.peek()], pageSize: 50, pageToken },
-        { signal },
-      );
+      const { jobs, nextPageToken } = await read(50, pageToken, signal);
       return { rows: jobs, nextPageToken };
     },
     view.changes,
@@ -68,6 +98,31 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
         />
       }
     >
+      <div class="card-part">
+        <FilterBar isOfJobs />
+        <MatchActions
+          crawler={crawler.name}
+          type={type}
+          what="jobs"
+          actions={[
+            {
+              action: MatchAction.REMOVE_JOBS,
+              verb: 'Remove',
+              effect: 'They are not crawled, and have no result.',
+              jobState: STATE_OF[state.value],
+            },
+          ]}
+          fields={FIELDS}
+          read={async (pageSize, pageToken) => {
+            const { jobs, nextPageToken } = await read(pageSize, pageToken);
+            return { rows: jobs.map((each) => fileRow(QueuedJobSchema, each)), nextPageToken };
+          }}
+          onEnd={() => {
+            pages.refresh();
+            view.refresh();
+          }}
+        />
+      </div>
       <PagedTable
         label="Jobs"
         pages={pages}

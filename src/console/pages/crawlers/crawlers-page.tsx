@@ -1,3 +1,4 @@
+import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { useFeed } from '../../api/use-feed.ts';
@@ -6,12 +7,13 @@ import { useCommands } from '../../shell/commands.ts';
 import { Link, navigate, query, setQuery } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card, Figures } from '../../ui/card.tsx';
-import { DataTable } from '../../ui/data-table.tsx';
+import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { Pager } from '../../ui/pager.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { isAttention } from './attention.tsx';
+import { BulkPause } from './bulk-pause.tsx';
 import { crawlerColumns, sortCrawlers } from './crawler-columns.tsx';
 import { crawlersSource, rememberCrawlers } from './crawler-feed.ts';
 
@@ -32,6 +34,7 @@ export function CrawlersPage() {
   useEffect(() => {
     if (data !== undefined) rememberCrawlers(data);
   }, [data]);
+  const chosen = useSignal<ReadonlySet<string>>(new Set());
   const text = query.value.get('q') ?? '';
   const filter = (query.value.get('show') ?? '') as (typeof FILTERS)[number][0];
   const by = query.value.get('sort') ?? 'name';
@@ -82,6 +85,15 @@ export function CrawlersPage() {
   );
   // Of the last page, when there are fewer rows than there were.
   const first = Math.min(from, Math.floor(Math.max(rows.length - 1, 0) / PAGE_ROWS) * PAGE_ROWS);
+  const choose = (names: readonly string[], isChosen: boolean): void => {
+    const next = new Set(chosen.value);
+    for (const name of names) {
+      if (isChosen) next.add(name);
+      else next.delete(name);
+    }
+    chosen.value = next;
+  };
+  const chosenRows = rows.filter(({ name }) => chosen.value.has(name));
   const goTo = (row: number): void => {
     setQuery('from', row === 0 ? '' : String(row));
   };
@@ -115,6 +127,30 @@ export function CrawlersPage() {
               setQuery('show', value);
             }}
           />
+          <div class="row">
+            <Button
+              small
+              disabled={rows.length === 0}
+              onClick={() => {
+                const isNone = chosenRows.length === 0;
+                choose(
+                  rows.map(({ name }) => name),
+                  isNone,
+                );
+              }}
+            >
+              {chosenRows.length === 0 ? `Choose all ${count(rows.length)}` : 'Choose none'}
+            </Button>
+            {chosenRows.length > 0 && (
+              <BulkPause
+                chosen={chosenRows}
+                onDone={() => {
+                  chosen.value = new Set();
+                  refresh();
+                }}
+              />
+            )}
+          </div>
         </div>
         {rows.length === 0 ? (
           <Empty title="No crawler is like that">
@@ -130,7 +166,7 @@ export function CrawlersPage() {
         ) : (
           <DataTable
             label="Crawlers"
-            columns={crawlerColumns}
+            columns={columnsToChoose(chosen.value, choose)}
             rows={rows.slice(first, first + PAGE_ROWS)}
             keyOf={(row) => row.name}
             sort={{ by, descending }}
@@ -151,6 +187,31 @@ export function CrawlersPage() {
         />
       </Card>
     </>
+  );
+}
+
+/** The columns, with a box before each name. */
+function columnsToChoose(
+  chosen: ReadonlySet<string>,
+  choose: (names: readonly string[], isChosen: boolean) => void,
+): readonly Column<Crawler>[] {
+  return crawlerColumns.map((column) =>
+    column.id === 'name'
+      ? {
+          ...column,
+          cell: (crawler: Crawler) => (
+            <div class="choosable">
+              <input
+                type="checkbox"
+                aria-label={`Choose ${crawler.name}`}
+                checked={chosen.has(crawler.name)}
+                onInput={(event) => choose([crawler.name], event.currentTarget.checked)}
+              />
+              <div>{column.cell(crawler)}</div>
+            </div>
+          ),
+        }
+      : column,
   );
 }
 

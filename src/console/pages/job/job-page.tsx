@@ -87,6 +87,7 @@ function FoundJob(props: {
   const metadata = (job ?? result ?? delivery)?.metadata;
   const againOf = (job ?? result ?? delivery)?.againOf;
   const batch = (job ?? result ?? delivery)?.batch;
+  const climbed = (job ?? result)?.climbed;
   const hasCrawler = crawler !== '';
   return (
     <>
@@ -128,6 +129,7 @@ function FoundJob(props: {
             items={[
               ['URL', job?.url ?? result?.pushedUrl ?? delivery?.pushedUrl ?? ''],
               ...(batch === undefined ? [] : [['Batch', batch] as const]),
+              ...(climbed === undefined ? [] : [['Blocked before', climbed] as const]),
               ...(metadata === undefined
                 ? []
                 : [['Metadata', <code class="break">{metadata}</code>] as const]),

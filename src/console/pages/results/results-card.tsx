@@ -1,5 +1,9 @@
 import type { ComponentChildren } from 'preact';
-import { CrawlOutcome } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import {
+  CrawlOutcome,
+  MatchAction,
+  ResultSummarySchema,
+} from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { Moment } from '../../format/moment.tsx';
@@ -13,6 +17,9 @@ import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
+import { fileRow } from '../crawler/file-row.ts';
+import { MatchActions } from '../crawler/match-actions.tsx';
+import { addressFilter, FilterBar } from '../crawler/match-filter.tsx';
 import { StatusBadge } from './status-badge.tsx';
 import { StoredPageDialog } from './stored-page.tsx';
 
@@ -26,6 +33,21 @@ const OUTCOME_OF = {
   done: CrawlOutcome.COMPLETED,
   failed: CrawlOutcome.FAILED,
 };
+
+const FIELDS = [
+  'rid',
+  'pushed_url',
+  'url',
+  'cb_status',
+  'original_status',
+  'failure',
+  'stored_at',
+  'expires_at',
+  'content_type',
+  'size_bytes',
+  'batch',
+  'metadata',
+] as const;
 
 /** The stored results of a crawler, or of all that a token addresses, newest first. */
 export function ResultsCard(props: {
@@ -49,13 +71,23 @@ export function ResultsCard(props: {
   const openParameter = `result${suffix}`;
   const open = query.value.get(openParameter) ?? '';
   const clients = clientsFor(type);
+  // The page of the storage has two lists, and no crawler to act on.
+  const filter = crawler === '' ? undefined : addressFilter();
+  const read = (pageSize: number, pageToken: string, signal?: AbortSignal) =>
+    clients.activity.listResults(
+      {
+        name: crawler,
+        outcome: OUTCOME_OF[outcome.value],
+        ...(filter === undefined ? {} : { filter: filter.message }),
+        pageSize,
+        pageToken,
+      },
+      signal && { signal },
+    );
   const pages = usePages(
-    `results ${crawler} ${outcome.value}`,
+    `results ${crawler} ${outcome.value} ${filter?.key}`,
     async (pageToken, signal) => {
-      const { results, nextPageToken } = await clients.activity.listResults(
-        { name: crawler, outcome: OUTCOME_OF[outcome.peek()], pageSize: 50, pageToken },
-        { signal },
-      );
+      const { results, nextPageToken } = await read(50, pageToken, signal);
       return { rows: results, nextPageToken };
     },
     props.changes,
@@ -81,6 +113,36 @@ export function ResultsCard(props: {
         />
       }
     >
+      {filter !== undefined && (
+        <div class="card-part">
+          <FilterBar />
+          <MatchActions
+            crawler={crawler}
+            type={type}
+            what="results"
+            actions={[
+              {
+                action: MatchAction.PUSH_AGAIN,
+                verb: 'Push again',
+                effect: 'Failed crawls among them are pushed again, as they were pushed.',
+              },
+              {
+                action: MatchAction.REMOVE_RESULTS,
+                verb: 'Remove',
+                effect: 'Their pages are deleted from storage.',
+                outcome: OUTCOME_OF[outcome.value],
+              },
+            ]}
+            fields={FIELDS}
+            read={async (pageSize, pageToken) => {
+              const { results, nextPageToken } = await read(pageSize, pageToken);
+              const rows = results.map((each) => fileRow(ResultSummarySchema, each));
+              return { rows, nextPageToken };
+            }}
+            onEnd={pages.refresh}
+          />
+        </div>
+      )}
       <PagedTable
         label="Results"
         pages={pages}
