@@ -53,6 +53,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
                     {title}
                     <span aria-hidden="true">{arrow(sort, id)}</span>
                   </button>
+                ) : title === '' ? (
+                  <span class="visually-hidden">Actions</span>
                 ) : (
                   title
                 )}
