@@ -20,7 +20,7 @@ at once than its limit. Exits with 1 when something is wrong.
   --seed       the same seed gives the same disturbances; by default a new one, which is printed
   --processes  processes that share the work (4; on the embedded database it is always 1)
   --store      mongodb (if MONGODB_URI, MONGOD or a mongod on PATH is there) or embedded; a database that MONGODB_URI names is not killed
-  --only       what is done to them, of kill, drain, stop, database (these by default), clock (each process has one that is wrong) and network (the way to MongoDB delays, stalls and resets)
+  --only       what is done to them, of kill, drain, stop and database (by default these), clock and network. With clock each process has a wrong one; with network the way to MongoDB delays, stalls and resets connections
   --busy       threads that keep the machine's processors busy besides (0)
   --slots      fails when the widest crawler uses less of the slots that it has URLs for than that many percent while the fleet is whole
   --write      puts the result into docs/benchmarks.md

@@ -108,7 +108,10 @@ export function createActCommand(context: CommandContext): Command {
         action: known,
         estimate,
         filter: {
-          ...{ urlContains, host, batch, reason },
+          urlContains,
+          host,
+          batch,
+          reason,
           ...(cbStatus === undefined ? {} : { cbStatus }),
           ...(originalStatus === undefined ? {} : { originalStatus }),
           ...(from === undefined ? {} : { from: toTimestamp('--from', from) }),

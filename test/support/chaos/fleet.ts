@@ -61,7 +61,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const done = { kill: 0, drain: 0, stop: 0, database: 0, clock: 0, network: 0 };
   const faults: string[] = [];
   const logs: string[] = [];
-  /** How often the database, or the way to it, began or ended to be away. */
+  /** How often the database, or the network to it, was disturbed or put right. */
   let databaseKills = 0;
   let closing = false;
 

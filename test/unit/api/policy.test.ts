@@ -30,6 +30,7 @@ const exceptions: Readonly<Record<string, object>> = {
   'ActivityService/ListResults': longRead,
   'ActivityService/ListDeliveries': longRead,
   'ActivityService/ListFailures': longRead,
+  'ActivityService/Search': longRead,
   'ActivityService/GetActivity': longRead,
   'HostService/ListHosts': longRead,
   'StatsService/GetStats': longRead,
