@@ -7,16 +7,20 @@ import { jsonPageSchema } from './page-reply.ts';
 import { errorReplies, errorSchema } from './replies.ts';
 import { createSchemas, described } from './schemas.ts';
 
-/** What most readers look for, in this order; what is the operator's comes behind it. */
-const FIRST = [
-  'PushService',
-  'CrawlerService',
-  'StorageService',
-  'StatsService',
-  'ActivityService',
-  'HostService',
-  'WatchService',
-];
+/** What readers do, in this order; what is the operator's comes behind it. */
+const TASKS = new Map([
+  ['PushService', 'Push and crawl URLs'],
+  ['CrawlerService', 'Crawlers'],
+  ['StorageService', 'Stored results'],
+  ['ActivityService', 'Queues, results and failures'],
+  ['BatchService', 'Batches'],
+  ['StatsService', 'Statistics and timelines'],
+  ['HostService', 'Hosts'],
+  ['WatchService', 'Live streams'],
+  ['AccountService', 'Accounts, for operators'],
+  ['OperatorService', 'The installation, for operators'],
+]);
+const FIRST = [...TASKS.keys()];
 
 /**
  * The OpenAPI 3.1 document of an API. The same descriptors result in the same document, byte for
@@ -53,6 +57,7 @@ export function openApiDocument(api: DescribedApi, version: string): object {
         .sort((a, b) => rank(a.name) - rank(b.name))
         .map((service) => ({
           name: service.name,
+          'x-displayName': TASKS.get(service.name) ?? service.name,
           ...described(api.comment(service)),
         })),
       ...adapterTags,

@@ -137,7 +137,10 @@ export function createConsoleSessions(deps: {
       if (kind === undefined || headers.authorization !== undefined) return;
       if (!isOwnOrigin(request)) return;
       const token = sessionOf(request)?.tokens[kind as TokenKind];
-      if (token !== undefined) headers.authorization = `Bearer ${token}`;
+      if (token === undefined) return;
+      headers.authorization = `Bearer ${token}`;
+      // The reference page calls paths that have the token in them.
+      request.url = request.url?.replace(/^(\/[a-z_]+\/)-(?=[/?]|$)/, `$1${token}`) ?? '/';
     },
     async answer(request) {
       if (!isOwnOrigin(request)) {

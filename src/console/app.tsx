@@ -34,7 +34,7 @@ function Page() {
   const isOperators = OPERATOR_PLACES.has(place);
   if (isOperators ? !isOperator.value : ACCOUNT_PLACES.has(place) && !isAccount.value) {
     return (
-      <Empty title={`This page is for ${isOperators ? 'operators' : 'accounts'}`}>
+      <Empty isPage title={`This page is for ${isOperators ? 'operators' : 'accounts'}`}>
         <p>
           {isOperators
             ? 'You are signed in as an account. It needs the admin token.'
@@ -70,7 +70,7 @@ function Page() {
       return <SetupPage />;
     default:
       return (
-        <Empty title="There is nothing here">
+        <Empty isPage title="There is nothing here">
           <Link to="/" class="button">
             To the start
           </Link>

@@ -201,7 +201,7 @@ test('no single key changes anything, and keys can be switched off', async () =>
     await page.keyboard.press('2');
     expect(new URL(page.url()).pathname).toBe('/console/crawlers/keys');
     await page.keyboard.press('Control+k');
-    await page.getByRole('combobox').waitFor();
+    await page.getByRole('combobox', { name: 'Crawler, command, URL, host or rid' }).waitFor();
   });
   expect((await crawler('keys')).status).toBe('running');
 });

@@ -100,6 +100,10 @@ test('other sites and other ports of the host cannot use a session', async () =>
   expect((await signIn(app, NORMAL, form)).status).toBe(401);
   const preflight = await app.rest('OPTIONS', PATH, undefined, { origin: 'https://a.example' });
   expect(preflight.headers.get('access-control-allow-origin')).toBeNull();
+  // A path takes the token of the session, where its own has a hyphen.
+  const named = { cookie, 'x-console-token': 'normal' };
+  expect((await app.rest('GET', '/crawler/-/stats', undefined, named)).status).toBe(200);
+  expect((await app.rest('GET', '/crawler/-/stats', undefined, { cookie })).status).toBe(401);
   // A cross-origin call of the API is answered to a page only if it carries no cookie.
   const cross = await listed(app.url, { cookie, origin: 'https://a.example' });
   expect(cross.headers.get('access-control-allow-credentials')).toBeNull();

@@ -621,7 +621,7 @@ test('a hidden tab holds no stream, and is live again when it is seen', async ()
 });
 
 // In all ways at full length: console-full.test.ts.
-test('no page has a serious fault of accessibility, each in one of two looks', async () => {
+test('no page has a fault of accessibility, each in one of two looks', async () => {
   const looks: readonly PageLook[] = [
     { width: 1_440, theme: 'light' },
     { width: 375, theme: 'dark' },

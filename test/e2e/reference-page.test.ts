@@ -15,7 +15,7 @@ beforeAll(async () => {
   browser = await openConsoleBrowser(app.url);
   page = await browser.open('', '');
   await page.goto(`${app.url}/docs`);
-  await page.locator('main h2').getByText('CrawlerService').waitFor();
+  await page.locator('main h2').getByText('Crawlers', { exact: true }).waitFor();
 });
 
 afterAll(async () => {
@@ -55,7 +55,16 @@ test('every operation is there, and can be found', async () => {
   await eventually(async () =>
     expect(await page.locator('details.operation:visible').count()).toBe(1),
   );
+  // What was looked for is in the address.
+  await page.reload();
+  await eventually(async () =>
+    expect(await page.locator('details.operation:visible').count()).toBe(1),
+  );
   await page.getByLabel('Find').fill('');
+  expect(new URL(page.url()).search).toBe('');
+  // By task and path.
+  expect(await page.locator('nav h2').allInnerTexts()).toContain('Push and crawl URLs');
+  await page.locator('nav').getByText('GET /crawler/{name}', { exact: true }).waitFor();
 });
 
 test('a call is described, written as curl and made', async () => {
@@ -69,6 +78,46 @@ test('a call is described, written as curl and made', async () => {
   expect(command).toBe(`curl "${app.url}/crawler/$TOKEN/shop"`);
   await details.getByRole('button', { name: 'Call' }).click();
   await details.getByText('"name": "shop"').waitFor();
+  for (const [language, text] of [
+    ['Node', 'process.env.TOKEN'],
+    ['Python', 'os.environ["TOKEN"]'],
+    ['curl', '$TOKEN'],
+  ] as const) {
+    await page.getByLabel('Examples').selectOption(language);
+    expect(await details.locator('pre').first().innerText()).toContain(text);
+    await details.getByRole('button', { name: 'Copy' }).click();
+    await details.getByRole('button', { name: 'Copied' }).waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    expect(copied).toBe(await details.locator('pre').first().innerText());
+    expect(copied).not.toContain(NORMAL);
+    await details.getByRole('button', { name: 'Copy' }).waitFor();
+  }
+});
+
+test('one sign-in serves the page and the console, from which a link leads to the other', async () => {
+  const own = await browser.open('', '');
+  await own.goto(`${app.url}/docs`);
+  await own.getByLabel('Token').fill(NORMAL);
+  await own.getByRole('button', { name: 'Sign in' }).click();
+  await own.getByLabel('Token of the session').waitFor();
+  expect(await own.locator('header').innerText()).toContain('default');
+  for (const id of ['GetStats', 'CountResults']) {
+    const details = own.locator(`details#${id}`);
+    await details.locator('> summary').click();
+    await details.getByRole('button', { name: 'Call' }).click();
+    await details.getByText('200 OK').waitFor();
+    expect(await details.locator('pre').first().innerText()).not.toContain(NORMAL);
+  }
+  await own.getByRole('link', { name: 'Console' }).click();
+  await own.getByRole('heading', { name: 'Crawlers' }).waitFor();
+  await own.getByRole('link', { name: 'API reference' }).click();
+  await own.getByLabel('Token of the session').waitFor();
+  await own.evaluate(axe.source);
+  const { violations } = await own.evaluate(() =>
+    (globalThis as never as { axe: typeof axe }).axe.run(),
+  );
+  expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([]);
+  await own.context().close();
 });
 
 test('a body is given as an example, and refusals are shown', async () => {

@@ -93,6 +93,9 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
             <Button kind="plain" onClick={() => void leave()}>
               <Icon name="leave" /> Sign out
             </Button>
+            <a class="button plain" href="/docs">
+              API reference
+            </a>
             <small class="version">Version {document.documentElement.dataset['version']}</small>
           </div>
         </aside>

@@ -19,7 +19,7 @@ export function CallPreview({ example }: { readonly example: CallExample }) {
   return (
     <div class="stack tight">
       <div class="row spread">
-        <h3>The same from a program</h3>
+        <h2 class="small-head">The same from a program</h2>
         <Segments
           label="Protocol"
           value={kind.value}

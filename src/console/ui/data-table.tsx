@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { Button } from './button.tsx';
 
 /** One column of a table. */
 export interface Column<Row> {
@@ -34,6 +35,9 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const { columns, sort, onSort } = props;
   return (
     <div class="table-scroll">
+      {sort !== undefined && onSort !== undefined && (
+        <CardOrder columns={columns} sort={sort} onSort={onSort} />
+      )}
       <table class="rows-as-cards" aria-label={props.label}>
         <thead>
           <tr>
@@ -49,6 +53,8 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
                     {title}
                     <span aria-hidden="true">{arrow(sort, id)}</span>
                   </button>
+                ) : title === '' ? (
+                  <span class="visually-hidden">Actions</span>
                 ) : (
                   title
                 )}
@@ -80,6 +86,36 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           ))}
         </tbody>
       </table>
+    </div>
+  );
+}
+
+/** The order of the rows, where they are cards and so have no heads. */
+function CardOrder<Row>(props: {
+  readonly columns: readonly Column<Row>[];
+  readonly sort: { readonly by: string; readonly descending: boolean };
+  readonly onSort: (by: string) => void;
+}) {
+  const { sort, onSort } = props;
+  return (
+    <div class="card-order">
+      <select
+        class="input"
+        aria-label="Sort by"
+        value={sort.by}
+        onChange={(event) => onSort(event.currentTarget.value)}
+      >
+        {props.columns
+          .filter(({ sortable }) => sortable)
+          .map(({ id, title }) => (
+            <option key={id} value={id}>
+              {title}
+            </option>
+          ))}
+      </select>
+      <Button small onClick={() => onSort(sort.by)}>
+        {sort.descending ? 'Highest first' : 'Lowest first'}
+      </Button>
     </div>
   );
 }

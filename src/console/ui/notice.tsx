@@ -38,11 +38,16 @@ export function FaultNotice(props: {
   );
 }
 
-/** In place of a list that has nothing to show, with the next step. */
-export function Empty(props: { readonly title: string; readonly children?: ComponentChildren }) {
+/** In place of a list, or of a whole page, that has nothing to show, with the next step. */
+export function Empty(props: {
+  readonly title: string;
+  readonly isPage?: boolean;
+  readonly children?: ComponentChildren;
+}) {
+  const Head = props.isPage === true ? 'h1' : 'h2';
   return (
     <div class="empty">
-      <h3>{props.title}</h3>
+      <Head class="small-head">{props.title}</Head>
       {props.children}
     </div>
   );

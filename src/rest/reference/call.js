@@ -5,14 +5,17 @@ import { element } from './schema.js';
 /** Longest text that is shown; a page may have megabytes. */
 const MAX_SHOWN = 200_000;
 
-/** The request of an operation with what was entered; `token` where the path or query has it. */
+/**
+ * The request of an operation with what was entered; `token` where the path or query has it. What the
+ * path needs and nobody has entered is its name in upper case.
+ */
 export function requestOf({ verb, path, operation }, entered, body, token) {
   let target = path.replaceAll('{token}', encodeURIComponent(token));
   const query = new URLSearchParams();
   for (const { name, in: place } of operation.parameters) {
     const value = entered.get(name) ?? '';
     if (place === 'path' && name !== 'token') {
-      target = target.replaceAll(`{${name}}`, encodeURIComponent(value));
+      target = target.replaceAll(`{${name}}`, encodeURIComponent(value || name.toUpperCase()));
     } else if (place === 'query' && value !== '') query.set(name, value);
   }
   const inPath = path.includes('{token}');
@@ -29,27 +32,16 @@ export function requestOf({ verb, path, operation }, entered, body, token) {
   };
 }
 
-/** The same as a curl command, with the token as a variable of the shell. */
-export function curl({ method, target, headers, body }, token) {
-  const hidden = (text) =>
-    token === '' ? text : text.replaceAll(encodeURIComponent(token), '$TOKEN');
-  const quoted = (text) => `"${text.replace(/[\\"`]/g, '\\$&')}"`;
-  const parts = [
-    'curl',
-    ...(method === 'GET' ? [] : ['-X', method]),
-    quoted(hidden(location.origin + target)),
-    ...Object.entries(headers).flatMap(([name, value]) => [
-      '-H',
-      quoted(hidden(`${name}: ${value}`)),
-    ]),
-    ...(body === undefined ? [] : ['-d', `'${body.replaceAll("'", "'\\''")}'`]),
-  ];
-  return parts.join(' ');
-}
-
-/** Sends the request and fills `output` with the reply; a stream until `signal` is aborted. */
-export async function show(request, output, signal) {
+/**
+ * Sends the request and fills `output` with the reply; a stream until `signal` is aborted. `kind` names
+ * the token of the console's session that it is sent with, whose place in the path has a hyphen.
+ */
+export async function show(request, output, signal, kind) {
   const { target, ...init } = request;
+  if (kind !== undefined) {
+    const { authorization: _, ...headers } = init.headers;
+    init.headers = { ...headers, 'x-console-token': kind };
+  }
   output.replaceChildren('…');
   try {
     const response = await fetch(target, { ...init, signal });

@@ -20,6 +20,8 @@ const files = [
   ['/docs', 'reference.html', 'text/html; charset=utf-8'],
   ['/docs/reference.js', 'reference.js', 'text/javascript; charset=utf-8'],
   ['/docs/call.js', 'call.js', 'text/javascript; charset=utf-8'],
+  ['/docs/examples.js', 'examples.js', 'text/javascript; charset=utf-8'],
+  ['/docs/sign-in.js', 'sign-in.js', 'text/javascript; charset=utf-8'],
   ['/docs/schema.js', 'schema.js', 'text/javascript; charset=utf-8'],
   ['/docs/reference.css', 'reference.css', 'text/css; charset=utf-8'],
 ] as const;

@@ -1,11 +1,13 @@
 // The document of the API as a page: every operation to read, to find and to call.
 
-import { curl, requestOf, show } from './call.js';
+import { requestOf, show } from './call.js';
+import { LANGUAGES } from './examples.js';
 import { element, example, members, prose, resolved, spans, typeName } from './schema.js';
+import { followSession, givenToken, sessionToken } from './sign-in.js';
 
 const contents = document.querySelector('#contents');
 const main = document.querySelector('#operations');
-const token = document.querySelector('#token');
+const language = document.querySelector('#language');
 const filter = document.querySelector('#filter');
 
 const api = await (await fetch('/openapi.json')).json();
@@ -14,24 +16,42 @@ document.title = `${api.info.title} ${api.info.version}: API reference`;
 const operations = Object.entries(api.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([verb, operation]) => ({ verb, path, operation })),
 );
+/** The token of examples, which they replace by a variable. */
+const STAND_IN = '__TOKEN__';
 const rows = [];
+/** Writes the examples anew that are shown. */
+const examples = [];
+const writeExamples = () => examples.forEach((write) => write());
+language.append(...Object.keys(LANGUAGES).map((name) => new Option(name)));
+language.addEventListener('change', writeExamples);
+await followSession(writeExamples);
 
 main.append(...prose(api.info.description));
-for (const { name, description } of api.tags) {
+for (const { name, description, 'x-displayName': title = name } of api.tags) {
   const own = operations.filter(({ operation }) => operation.tags.includes(name));
   if (own.length === 0) continue;
-  main.append(element('h2', {}, name), ...prose(description));
-  contents.append(element('h2', {}, name));
+  main.append(element('h2', {}, title), ...prose(description));
+  contents.append(element('h2', {}, title));
   for (const each of own) addOperation(each);
 }
 if (location.hash !== '') document.getElementById(location.hash.slice(1))?.setAttribute('open', '');
 
+const address = new URL(location.href);
+filter.value = address.searchParams.get('find') ?? '';
+if (filter.value !== '') find();
 filter.addEventListener('input', () => {
+  find();
+  if (filter.value === '') address.searchParams.delete('find');
+  else address.searchParams.set('find', filter.value);
+  history.replaceState(null, '', address.pathname + address.search + location.hash);
+});
+
+function find() {
   const wanted = filter.value.trim().toLowerCase();
   for (const { text, parts } of rows) {
     for (const part of parts) part.hidden = !text.includes(wanted);
   }
-});
+}
 
 function addOperation(each) {
   const { verb, path, operation } = each;
@@ -50,7 +70,7 @@ function addOperation(each) {
   // Most operations are never opened.
   const fill = () => details.append(...operationBody(each));
   details.addEventListener('toggle', fill, { once: true });
-  const link = element('a', { href: `#${id}` }, id);
+  const link = element('a', { href: `#${id}`, title: id }, linkText(each));
   link.addEventListener('click', () => {
     details.open = true;
   });
@@ -58,6 +78,11 @@ function addOperation(each) {
   contents.append(link);
   const text = `${verb} ${path} ${id} ${operation.summary} ${operation.description ?? ''}`;
   rows.push({ text: text.toLowerCase(), parts: [details, link] });
+}
+
+/** How the contents name an operation: what is after the token of its path says enough. */
+function linkText({ verb, path }) {
+  return `${verb.toUpperCase()} ${path.replace('/{token}', '')}`;
 }
 
 function operationBody(each) {
@@ -128,15 +153,33 @@ function tryIt(each, inputs, body) {
   const send = element('button', { type: 'button' }, 'Call');
   const stop = element('button', { type: 'button', hidden: true }, 'Stop');
   let calling = new AbortController();
-  const request = () => {
+  const request = (token = givenToken()) => {
     const entered = new Map([...inputs].map(([name, { value }]) => [name, value]));
-    return requestOf(each, entered, body === undefined ? undefined : body.value, token.value);
+    return requestOf(each, entered, body === undefined ? undefined : body.value, token);
   };
   const write = () => {
-    command.textContent = curl(request(), token.value);
+    const make = LANGUAGES[language.value];
+    command.textContent = make(request(STAND_IN), location.origin, STAND_IN);
   };
-  const form = element('div', {}, element('h3', {}, 'Try it'), command, send, ' ', stop, output);
-  for (const input of [...inputs.values(), token, ...(body === undefined ? [] : [body])]) {
+  const copy = element('button', { type: 'button' }, 'Copy');
+  copy.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(command.textContent);
+    copy.textContent = 'Copied';
+    setTimeout(() => (copy.textContent = 'Copy'), 2_000);
+  });
+  const form = element(
+    'div',
+    {},
+    element('h3', {}, 'Try it'),
+    command,
+    copy,
+    ' ',
+    send,
+    ' ',
+    stop,
+    output,
+  );
+  for (const input of [...inputs.values(), ...(body === undefined ? [] : [body])]) {
     input.addEventListener('input', write);
   }
   stop.addEventListener('click', () => calling.abort());
@@ -144,9 +187,10 @@ function tryIt(each, inputs, body) {
     calling.abort();
     calling = new AbortController();
     stop.hidden = false;
-    await show(request(), output, calling.signal);
+    await show(request(), output, calling.signal, sessionToken());
     stop.hidden = true;
   });
+  examples.push(write);
   write();
   return form;
 }

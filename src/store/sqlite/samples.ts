@@ -10,8 +10,8 @@ import {
 } from '../../domain/timeline.ts';
 import type { Sql } from './sql.ts';
 
-/** Crawlers that are read by one write. */
-const CRAWLERS = 2_000;
+/** Crawlers that are read by one write, which takes some milliseconds. */
+const CRAWLERS = 500;
 const ROWS = 2_000;
 /** What is thinned, beyond its age: more than the service is usually stopped for. */
 const WINDOW_MS = 12 * 3_600_000;

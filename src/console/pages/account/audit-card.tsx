@@ -107,10 +107,13 @@ export function AuditCard() {
   };
   const read = (pageSize: number, pageToken: string, signal?: AbortSignal) =>
     activity.listAuditRecords({ ...filter, pageSize, pageToken }, signal && { signal });
-  const pages = usePages<Row>(`audit ${query.value}`, async (token, signal) => {
-    const { records, nextPageToken } = await read(SHOWN, token, signal);
-    return { rows: records.map((each) => ({ ...each, rid: each.id })), nextPageToken };
-  });
+  const pages = usePages<Row>(
+    `audit ${[by.value, filter.crawler, method, from, to].join()}`,
+    async (token, signal) => {
+      const { records, nextPageToken } = await read(SHOWN, token, signal);
+      return { rows: records.map((each) => ({ ...each, rid: each.id })), nextPageToken };
+    },
+  );
   const save = useAction(async (format: 'csv' | 'ndjson') => {
     const all: AuditRecord[] = [];
     let token = '';

@@ -1,9 +1,11 @@
 import { useSignal } from '@preact/signals';
 import type { Account } from '../../../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { operatorClients } from '../../api/clients.ts';
+import { useFeed } from '../../api/use-feed.ts';
 import { Moment } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
 import { useCommands } from '../../shell/commands.ts';
+import { query, setQuery } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { DataTable } from '../../ui/data-table.tsx';
@@ -17,7 +19,6 @@ import { NewAccountDialog } from './new-account-dialog.tsx';
 /** All accounts, for the operator. */
 export function AccountsPage() {
   const isMaking = useSignal(false);
-  const open = useSignal<Account | undefined>(undefined);
   const pages = usePages('accounts', async (pageToken, signal) => {
     const { accounts, nextPageToken } = await operatorClients().accounts.listAccounts(
       { pageSize: 100, pageToken },
@@ -25,6 +26,19 @@ export function AccountsPage() {
     );
     return { rows: accounts, nextPageToken };
   });
+  // One of another page is read by itself, as a link may name it.
+  const name = query.value.get('account') ?? '';
+  const listed = pages.data?.rows.find((each) => each.name === name);
+  const named = useFeed<Account | undefined>({
+    key: `account ${name}`,
+    everyMs: 60_000,
+    poll: async (signal) => {
+      if (name === '') return undefined;
+      const call = { name };
+      return (await operatorClients().accounts.getAccount(call, { signal })).account;
+    },
+  });
+  const open = listed ?? named.data;
   const make = (): void => {
     isMaking.value = true;
   };
@@ -87,9 +101,7 @@ export function AccountsPage() {
                   <Button
                     small
                     label={`Open account ${account.name}`}
-                    onClick={() => {
-                      open.value = account;
-                    }}
+                    onClick={() => setQuery('account', account.name)}
                   >
                     Open
                   </Button>
@@ -108,11 +120,12 @@ export function AccountsPage() {
           }}
         />
       )}
-      {open.value !== undefined && (
+      {name !== '' && open !== undefined && (
         <AccountDialog
-          account={open.value}
+          key={open.name}
+          account={open}
           onClose={() => {
-            open.value = undefined;
+            setQuery('account', '');
             pages.refresh();
           }}
         />

@@ -60,7 +60,7 @@ export function CrawlerPage({ name, tab }: { readonly name: string; readonly tab
   if (type.data === undefined) return <Loading fault={type.fault} />;
   if (found === undefined) {
     return (
-      <Empty title={`No crawler is called ${name}`}>
+      <Empty isPage title={`No crawler is called ${name}`}>
         <p>It may have been deleted, or belong to the account’s other token.</p>
         <Link to="/crawlers" class="button">
           All crawlers

@@ -10,6 +10,7 @@ import { useAction } from '../../api/use-action.ts';
 import { useFeed } from '../../api/use-feed.ts';
 import { Moment } from '../../format/moment.tsx';
 import { count, duration, rate } from '../../format/numbers.ts';
+import { query, queryField, setQuery } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
@@ -33,6 +34,11 @@ const ORDERS = [
   ['rate', 'Busiest'],
 ] as const;
 const MAX_ROWS = 100;
+const order = queryField(
+  'order',
+  ORDERS.map(([name]) => name),
+  'queued',
+);
 
 const isPaused = ({ wait }: Host): boolean => wait?.kind === HostWaitKind.PAUSED;
 
@@ -40,18 +46,17 @@ const isPaused = ({ wait }: Host): boolean => wait?.kind === HostWaitKind.PAUSED
 export function HostsTab({ view }: { readonly view: CrawlerView }) {
   const { name } = view.crawler;
   const clients = clientsFor(view.type);
-  const order = useSignal<keyof typeof ORDER_OF>('queued');
-  const contains = useSignal('');
+  const contains = query.value.get('host') ?? '';
   const purging = useSignal<Host | undefined>(undefined);
   const { data, fault, refresh } = useFeed({
-    key: `hosts ${name} ${order.value} ${contains.value}`,
+    key: `hosts ${name} ${order.value} ${contains}`,
     changes: view.changes,
     poll: (signal) =>
       clients.hosts.listHosts(
         {
           name,
           orderBy: ORDER_OF[order.peek()],
-          hostContains: contains.peek(),
+          hostContains: contains,
           maxCount: MAX_ROWS,
         },
         { signal },
@@ -83,10 +88,8 @@ export function HostsTab({ view }: { readonly view: CrawlerView }) {
               type="search"
               aria-label="Find a host"
               placeholder="Find a host"
-              value={contains.value}
-              onInput={({ currentTarget }) => {
-                contains.value = currentTarget.value;
-              }}
+              value={contains}
+              onInput={({ currentTarget }) => setQuery('host', currentTarget.value)}
             />
           </div>
           <Segments

@@ -91,6 +91,7 @@ export function ResultsCard(props: {
       return { rows: results, nextPageToken };
     },
     props.changes,
+    `page${suffix}`,
   );
   const remove = async (rid: string): Promise<void> => {
     await clients.storage.deleteResult({ rid });

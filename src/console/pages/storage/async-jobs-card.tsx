@@ -15,13 +15,18 @@ import { usePages } from '../../ui/use-pages.ts';
 /** The jobs of crawls with `async=true` that wait; nothing is shown when no job waits. */
 export function AsyncJobsCard(props: { readonly title: string; readonly type: TokenType }) {
   const { crawlers } = clientsFor(props.type);
-  const pages = usePages(`async ${props.type}`, async (pageToken, signal) => {
-    const { jobs, nextPageToken } = await crawlers.listAsyncJobs(
-      { pageSize: 50, pageToken },
-      { signal },
-    );
-    return { rows: jobs, nextPageToken };
-  });
+  const pages = usePages(
+    `async ${props.type}`,
+    async (pageToken, signal) => {
+      const { jobs, nextPageToken } = await crawlers.listAsyncJobs(
+        { pageSize: 50, pageToken },
+        { signal },
+      );
+      return { rows: jobs, nextPageToken };
+    },
+    undefined,
+    `async-page-${props.type}`,
+  );
   const remove = async (rid: string): Promise<void> => {
     await crawlers.deleteAsyncJob({ rid });
     toast('Removed the job.');
