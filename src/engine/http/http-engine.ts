@@ -61,9 +61,7 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
       signal,
       room,
       onSent,
-      onBytes(bytes) {
-        own += bytes;
-      },
+      onBytes: proxy === undefined ? undefined : (bytes) => void (own += bytes),
       claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
     });
     if (proxy !== undefined) task.onTraffic?.({ ...client.takeTraffic(proxy), own });
