@@ -98,7 +98,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
     return found?.crawlerId;
   }
 
-  /** Counts the jobs of one crawler by host. What it finds is in the next report. */
+  /** Counts the jobs of one crawler by host, and reports what is new. */
   async function countOne(): Promise<void> {
     const countedMs = performance.now();
     const crawlerId = countedMs < nextCountMs ? undefined : countedLongestAgo();
@@ -108,7 +108,8 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
       const [queued] = (await hosts.longest(crawlerId, 1)).hosts;
       const isNew = !isDeepStrictEqual(longest.get(crawlerId)?.queued, queued);
       longest.set(crawlerId, { queued, countedMs });
-      if (isNew) changed.add(crawlerId);
+      if (isNew) await hosts.save(report(crawlerId), clock.now());
+      // Others may not have been counted yet.
       if (isNew && !isClosed) saveSoon();
     } catch (error) {
       logger.debug({ err: error, crawler: crawlerId }, 'the jobs of a crawler were not counted');
