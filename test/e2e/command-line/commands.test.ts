@@ -32,6 +32,7 @@ test('a crawler is made, shown, changed, paused and removed, in the words of the
       concurrency: 7,
       processes: [],
       status: 'running',
+      max_proxy_megabytes_a_day: 0,
       max_retries: 110,
       retry_window_hours: 48,
       politeness: { max_per_host: 0, delay_ms: 0, robots_txt: true, hosts: [], group: '' },
