@@ -44,6 +44,18 @@ afterEach(() => {
   expect(browser.problems.splice(0)).toEqual([]);
 });
 
+test('no cell of the list of crawlers lies over the next one', async () => {
+  const page = await browser.open('/crawlers', NORMAL, { width: 1_280, height: 800 });
+  await page.getByText('crawler-29').first().waitFor();
+  const wider = await page.evaluate(() =>
+    [...document.querySelectorAll('tbody td')]
+      .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+      .map(({ textContent }) => textContent),
+  );
+  expect(wider).toEqual([]);
+  await page.context().close();
+});
+
 test('nothing scrolls to the side at 375 px, whatever names and callback URLs there are', async () => {
   const page = await browser.open('/crawlers', NORMAL, { width: 375, height: 800 });
   for (const tab of ['', 'overview', 'jobs', 'deliveries', 'push', 'settings']) {

@@ -30,6 +30,6 @@ export function CrawlerStatusBadge({ crawler }: { readonly crawler: Crawler }) {
 
 /** What distinguishes crawlers in addition to their names. */
 export function crawlerKind(crawler: Crawler): string {
-  const engine = crawler.tokenType === TokenType.JAVASCRIPT ? 'browser' : 'plain requests';
+  const engine = crawler.tokenType === TokenType.JAVASCRIPT ? 'browser' : 'plain';
   return `${deliveryOf(crawler).label}, ${engine}`;
 }
