@@ -28,7 +28,7 @@ const WAITS: Readonly<Record<string, string>> = {
   user_pause: 'Waits: the crawler is paused',
   host_pause: 'Waits: its host is paused',
   not_before: 'Waits for the time that its push named',
-  retry: 'Waits for another try',
+  retry: 'Waits for a retry',
   host: 'Waits for its host',
   turn: 'Waits for a free slot',
   crawl: 'Is being crawled',
