@@ -10,7 +10,10 @@ const CRAWLERS = 1_000;
 /** What is thinned, beyond its age: more than all processes are usually stopped for. */
 const WINDOW_MS = 12 * 3_600_000;
 
-/** The samples of the day as this process has last written them, by crawler; of '', the day. */
+/**
+ * The samples of the day as this process has last written them, by crawler; of '', the day. Of a step in
+ * milliseconds, until when it has thinned samples.
+ */
 export type KnownSamples = Map<string, string>;
 
 /**
@@ -71,7 +74,7 @@ export async function takeSamples(
     if (page.length < CRAWLERS) break;
     after = page.at(-1)?._id ?? '';
   }
-  await thin(collections, round);
+  await thin(collections, known, round);
 }
 
 function sampledCounts(counts: DayCounts): DayCounts {
@@ -88,9 +91,10 @@ function sampleId(crawlerId: string, at: Date): string {
 }
 
 /** Keeps the last sample of each step of what is old. The server removes what is older than that. */
-async function thin({ samples }: Collections, at: Date): Promise<void> {
+async function thin({ samples }: Collections, known: KnownSamples, at: Date): Promise<void> {
   for (const { ageMs, stepMs } of THINNING) {
     const until = Math.floor((at.getTime() - ageMs) / stepMs) * stepMs;
+    if (known.get(String(stepMs)) === String(until)) continue;
     const found = await samples
       .find(
         { at: { $gte: new Date(until - WINDOW_MS), $lt: new Date(until) } },
@@ -109,6 +113,7 @@ async function thin({ samples }: Collections, at: Date): Promise<void> {
       const ids = removed.slice(from, from + CRAWLERS).map(({ _id }) => _id);
       await samples.deleteMany({ _id: { $in: ids } });
     }
+    known.set(String(stepMs), String(until));
   }
 }
 

@@ -22,6 +22,9 @@ const LEFT_OUT = [...dayFields, 'byCbStatus']
   .map((field) => `'$.${field}'`)
   .join(', ');
 
+/** Until when samples were thinned, by the length of the step. */
+const thinned = new Map<number, number>();
+
 /** Where the present round of samples continues. */
 let round: { readonly at: number; after: string } | undefined;
 
@@ -81,17 +84,21 @@ function thin(sql: Sql, at: number): boolean {
     ROWS,
   );
   for (const { ageMs, stepMs } of THINNING) {
-    removed += sql.run(
+    const until = Math.floor((at - ageMs) / stepMs) * stepMs;
+    if (thinned.get(stepMs) === until) continue;
+    const surplus = sql.run(
       `DELETE FROM samples WHERE (crawler_id, at) IN (
         SELECT crawler_id, at FROM samples s WHERE at >= ?1 AND at < ?2 AND EXISTS (
           SELECT 1 FROM samples n WHERE n.crawler_id = s.crawler_id
             AND n.at > s.at AND n.at < s.at - s.at % ?3 + ?3 AND n.at < ?2)
         LIMIT ?4)`,
       at - ageMs - WINDOW_MS,
-      Math.floor((at - ageMs) / stepMs) * stepMs,
+      until,
       stepMs,
       ROWS,
     );
+    if (surplus < ROWS) thinned.set(stepMs, until);
+    removed += surplus;
   }
   return removed >= ROWS;
 }
