@@ -25,21 +25,19 @@ export async function* sharedStream<Data>(
   const left = new AbortController();
   const until = AbortSignal.any([signal, left.signal]);
   const channel = new BroadcastChannel(`console-stream ${key}`);
+  let last: Data | undefined;
+  // Before the lock is asked for: a tab that does not get it says hello at once.
+  channel.addEventListener('message', ({ data }) => {
+    if (data === HELLO && last !== undefined) channel.postMessage({ value: last });
+  });
   try {
     if (!(await tryLock(`console-stream ${key}`, until))) {
       yield* follow<Data>(channel, key, until);
     }
     if (until.aborted || !(await takePlace(until))) return;
-    let last: Data | undefined;
-    let isFollowed = false;
-    channel.addEventListener('message', ({ data }) => {
-      if (data !== HELLO) return;
-      isFollowed = true;
-      if (last !== undefined) channel.postMessage({ value: last });
-    });
     for await (const value of open(until)) {
       last = value;
-      if (isFollowed) channel.postMessage({ value });
+      channel.postMessage({ value });
       yield value;
     }
   } finally {
