@@ -67,6 +67,8 @@ export interface ResultSummary extends CrawlStatus {
   readonly expiresAt: Date;
   /** Bytes of the page as it is kept. */
   readonly size: number;
+  /** Absent for inline crawls, and for results of an older program. */
+  readonly crawlerId?: string;
 }
 
 /** How a crawl ended, as the crawler's counters name it. */
@@ -98,8 +100,6 @@ export interface FoundRid {
     readonly request?: string | undefined;
     readonly accountId: string;
     readonly tokenType: TokenType;
-    /** Absent for inline crawls, and for results of an older program. */
-    readonly crawlerId?: string;
   };
 }
 

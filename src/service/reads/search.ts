@@ -113,12 +113,15 @@ export function createSearch(deps: {
     );
     // The latest of exactly this URL has an index, however many there are.
     const exact = await store.results.newestByUrl(scope, text);
-    const all =
-      exact === undefined ? rows : [exact, ...rows.filter(({ rid }) => rid !== exact.rid)];
-    const hits = await Promise.all(
-      all.map(async ({ rid, pushedUrl: url, storedAt: at }): Promise<SearchHit> => {
-        const { result } = await store.listings.locate(rid);
-        return { rid, url, crawler: nameOf(result?.crawlerId), kind: 'result', at };
+    const others = rows.filter(({ rid }) => rid !== exact?.rid);
+    const { result } = exact === undefined ? {} : await store.listings.locate(exact.rid);
+    const hits = [...(result === undefined ? [] : [result]), ...others].map(
+      ({ rid, pushedUrl: url, storedAt: at, crawlerId }): SearchHit => ({
+        rid,
+        url,
+        crawler: nameOf(crawlerId),
+        kind: 'result',
+        at,
       }),
     );
     return { hits, isPartial: cursor !== undefined };

@@ -1,6 +1,7 @@
 import type { Filter, FindCursor } from 'mongodb';
 import type { TokenType } from '../../domain/account.ts';
 import { LEAST_STREAK } from '../../domain/attention.ts';
+import { defined } from '../../domain/defined.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import {
@@ -360,6 +361,7 @@ function toResultSummary(document: ResultRow): ResultSummary {
     storedAt: document.storedAt,
     expiresAt: document.expiresAt,
     size: document.size,
+    ...defined({ crawlerId: document.crawlerId }),
   };
 }
 
@@ -376,13 +378,12 @@ function locatedDelivery(document: DeliveryRow): NonNullable<FoundRid['delivery'
 }
 
 function locatedResult(document: ResultRow): NonNullable<FoundRid['result']> {
-  const { scope, crawlerId, request } = document;
+  const { scope, request } = document;
   const accountId = scopeAccountId(scope);
   return {
     ...toResultSummary(document),
     accountId,
     tokenType: scope.slice(accountId.length + 1) as TokenType,
     request,
-    ...(crawlerId === undefined ? {} : { crawlerId }),
   };
 }

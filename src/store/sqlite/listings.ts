@@ -263,6 +263,7 @@ function toResultSummary(row: SqlRow): ResultSummary {
     storedAt: toDate(row.stored_at),
     expiresAt: toDate(row.expires_at),
     size: Number(row.size),
+    ...(row.crawler_id === null ? {} : { crawlerId: String(row.crawler_id) }),
   };
 }
 
@@ -298,7 +299,6 @@ function locatedResult(row: SqlRow): NonNullable<FoundRid['result']> {
     accountId: String(row.account_id),
     tokenType: row.token_type as TokenType,
     request: toOptionalText(row.request),
-    ...(row.crawler_id === null ? {} : { crawlerId: String(row.crawler_id) }),
   };
 }
 
