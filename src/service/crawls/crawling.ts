@@ -139,12 +139,13 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
     for (let tries = 0; ; tries += 1) {
       const way = deps.waysOut.choose(order, tries);
       if ('refused' in way) return result(failedPage(task, way.refused), order);
-      if ('opensAtMs' in way) return unavailable(order, way);
+      if ('opensAtMs' in way) return { ...(await unavailable(order, way)), proxyBytes };
       let crawled: PoliteCrawl | undefined;
       try {
         const opensAtMs = way.proxy === undefined ? undefined : await task.budget?.opensAt();
         if (opensAtMs !== undefined) {
-          return await unavailable(order, { opensAtMs, reason: 'proxy_budget_used' });
+          const used = { opensAtMs, reason: 'proxy_budget_used' } as const;
+          return { ...(await unavailable(order, used)), proxyBytes };
         }
         crawled = await crawlBy(way, order, signal);
       } finally {
@@ -157,7 +158,8 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
       if (crawled.result.failure?.reason !== 'proxy_failed') return { ...crawled, proxyBytes };
       crawled.held?.release();
       if (tries >= MAX_PROXY_TRIES) {
-        return unavailable(order, { opensAtMs: deps.clock.now().getTime() + BUSY_MS });
+        const opensAtMs = deps.clock.now().getTime() + BUSY_MS;
+        return { ...(await unavailable(order, { opensAtMs })), proxyBytes };
       }
     }
   }

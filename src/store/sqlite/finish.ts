@@ -98,7 +98,8 @@ function endJob(
   const { crawlerId } = outcome;
   const job = readEnding(finishing, outcome, purges);
   if (job === undefined) return 'lost';
-  counts.addDay(crawlerId, 'proxyBytes', outcome.proxyBytes ?? 0);
+  const { proxyBytes = 0 } = outcome;
+  if (proxyBytes > 0) counts.addDay(crawlerId, 'proxyBytes', proxyBytes);
   if (outcome.kind === 'retry' || outcome.kind === 'release') {
     goBack(finishing, outcome, job, purges);
     return 'won';
