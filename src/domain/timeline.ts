@@ -1,6 +1,6 @@
 import { type CrawlTimeCounts, percentile } from './crawl-time-buckets.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from './durations.ts';
-import type { DayCounts, DayField, HistoryDay } from './stats.ts';
+import { type DayCounts, type DayField, type HistoryDay, toDay } from './stats.ts';
 
 /** What is read of a crawler every {@link SAMPLE_MS}: the numbers of its day so far, and its queue. */
 export interface Sample {
@@ -105,7 +105,7 @@ export function timelineOf(
 export function timelineOfDays(now: Date, days: readonly HistoryDay[]): TimelinePoint[] {
   const byDate = new Map(days.map((day) => [day.date, day]));
   return timelineSteps('quarter', now).map((at) =>
-    pointOf(at, false, byDate.get(at.toISOString().slice(0, 10)) ?? {}, undefined),
+    pointOf(at, false, byDate.get(toDay(at)) ?? {}, undefined),
   );
 }
 

@@ -32,8 +32,8 @@ const EXCERPT = {
 } as const;
 
 /**
- * Sends a POST and reads the answer's headers; if it failed, the beginning of its body, too. Redirects are not followed. Rejects only when
- * aborted, with the signal's reason.
+ * Sends a POST and reads the headers of the answer, and the beginning of its body if it acknowledges
+ * nothing. Redirects are not followed. Rejects only when aborted, with the signal's reason.
  */
 export async function post(
   client: Pick<HttpClient, 'request'>,

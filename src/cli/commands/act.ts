@@ -2,16 +2,16 @@ import { Command, Option } from 'commander';
 import {
   ActOnMatchesResponseSchema,
   CrawlOutcome,
-  JobState,
   MatchAction,
 } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
-import { DeliveryState } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { toPlain } from '../../client/message-json.ts';
 import { type CommandContext, openSession, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
 import { createProgress } from '../progress.ts';
 import { toTimestamp } from '../timestamp-option.ts';
+import { DELIVERY_STATES } from './deliveries.ts';
+import { JOB_STATES } from './jobs.ts';
 
 const ACTIONS = {
   'remove-jobs': MatchAction.REMOVE_JOBS,
@@ -19,16 +19,8 @@ const ACTIONS = {
   replay: MatchAction.REPLAY,
   'push-again': MatchAction.PUSH_AGAIN,
 } as const;
-const JOB_STATES = {
-  waiting: JobState.WAITING,
-  retrying: JobState.RETRYING,
-  scheduled: JobState.SCHEDULED,
-} as const;
-const DELIVERY_STATES = {
-  pending: DeliveryState.PENDING,
-  failed: DeliveryState.FAILED,
-  delivered: DeliveryState.DELIVERED,
-} as const;
+/** The service does not select running jobs. */
+const { running: _running, ...ACTED_STATES } = JOB_STATES;
 const OUTCOMES = {
   completed: CrawlOutcome.COMPLETED,
   failed: CrawlOutcome.FAILED,
@@ -43,7 +35,7 @@ interface ActOptions {
   readonly originalStatus?: number;
   readonly from?: string;
   readonly to?: string;
-  readonly jobState?: keyof typeof JOB_STATES;
+  readonly jobState?: keyof typeof ACTED_STATES;
   readonly deliveryState?: keyof typeof DELIVERY_STATES;
   readonly outcome?: keyof typeof OUTCOMES;
   readonly estimate?: boolean;
@@ -74,7 +66,7 @@ export function createActCommand(context: CommandContext): Command {
     .option('--from <time>', 'only those of this time or later')
     .option('--to <time>', 'only those before this time')
     .addOption(
-      new Option('--job-state <state>', 'only jobs in it').choices(Object.keys(JOB_STATES)),
+      new Option('--job-state <state>', 'only jobs in it').choices(Object.keys(ACTED_STATES)),
     )
     .addOption(
       new Option('--delivery-state <state>', 'only deliveries in it').choices(
@@ -117,7 +109,7 @@ export function createActCommand(context: CommandContext): Command {
           ...(from === undefined ? {} : { from: toTimestamp('--from', from) }),
           ...(to === undefined ? {} : { to: toTimestamp('--to', to) }),
         },
-        ...(jobState === undefined ? {} : { jobState: JOB_STATES[jobState] }),
+        ...(jobState === undefined ? {} : { jobState: ACTED_STATES[jobState] }),
         ...(deliveryState === undefined ? {} : { deliveryState: DELIVERY_STATES[deliveryState] }),
         ...(outcome === undefined ? {} : { outcome: OUTCOMES[outcome] }),
       };

@@ -1,13 +1,12 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Command, Option } from 'commander';
 import {
   AuditActor,
   AuditRecordSchema,
 } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
-import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { printPages } from '../print-pages.ts';
+import { toTimestamp } from '../timestamp-option.ts';
 
 const ACTORS = {
   normal: AuditActor.NORMAL,
@@ -46,15 +45,11 @@ export function createAuditCommand(context: CommandContext): Command {
     )
     .action(async (options: Options, command: Command) => {
       const { by, crawler = '', method = '', since, limit, csv } = options;
-      const from = since === undefined ? undefined : new Date(since);
-      if (from !== undefined && Number.isNaN(from.getTime())) {
-        throw usageError('--since takes a time such as 2026-01-31 or 2026-01-31T12:00:00Z');
-      }
       const filter = {
         crawler,
         method,
         ...(by === undefined ? {} : { by: ACTORS[by] }),
-        ...(from === undefined ? {} : { from: timestampFromDate(from) }),
+        ...(since === undefined ? {} : { from: toTimestamp('--since', since) }),
       };
       using session = await openSession(context, command);
       await printPages(session.output, limit, {

@@ -13,7 +13,8 @@ import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
 import { printPages } from '../print-pages.ts';
 
-const STATES = {
+/** States of deliveries, by their names. */
+export const DELIVERY_STATES = {
   pending: DeliveryState.PENDING,
   failed: DeliveryState.FAILED,
   delivered: DeliveryState.DELIVERED,
@@ -28,7 +29,7 @@ export function createDeliveriesCommand(context: CommandContext): Command {
     .command('list')
     .description('List the deliveries of a crawler.')
     .argument('<crawler>', 'its name')
-    .addOption(new Option('--state <state>', 'only these').choices(Object.keys(STATES)))
+    .addOption(new Option('--state <state>', 'only these').choices(Object.keys(DELIVERY_STATES)))
     .option('--limit <n>', 'most deliveries', wholeNumber('--limit', 1, 1_000_000), 100)
     .addHelpText(
       'after',
@@ -40,7 +41,7 @@ export function createDeliveriesCommand(context: CommandContext): Command {
     .action(
       async (
         name: string,
-        { state, limit }: { state?: keyof typeof STATES; limit: number },
+        { state, limit }: { state?: keyof typeof DELIVERY_STATES; limit: number },
         command: Command,
       ) => {
         using session = await openSession(context, command);
@@ -51,7 +52,7 @@ export function createDeliveriesCommand(context: CommandContext): Command {
               name,
               pageSize,
               pageToken,
-              ...(state === undefined ? {} : { state: STATES[state] }),
+              ...(state === undefined ? {} : { state: DELIVERY_STATES[state] }),
             });
             return { items: deliveries, nextPageToken };
           },

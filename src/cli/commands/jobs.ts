@@ -15,7 +15,8 @@ import { printable } from '../output.ts';
 import { printPages } from '../print-pages.ts';
 import { toTimestamp } from '../timestamp-option.ts';
 
-const STATES = {
+/** States of jobs, by their names. */
+export const JOB_STATES = {
   waiting: JobState.WAITING,
   retrying: JobState.RETRYING,
   scheduled: JobState.SCHEDULED,
@@ -27,8 +28,8 @@ const KINDS = {
   delivery: FailureKind.DELIVERY,
 } as const;
 
-function othersThan(state: keyof typeof STATES): string {
-  return Object.keys(STATES)
+function othersThan(state: keyof typeof JOB_STATES): string {
+  return Object.keys(JOB_STATES)
     .filter((each) => each !== state)
     .join(' or ');
 }
@@ -43,7 +44,7 @@ export function createJobsCommand(context: CommandContext): Command {
     .description('List the jobs of a crawler in one state, oldest first.')
     .argument('<crawler>', 'its name')
     .addOption(
-      new Option('--state <state>', 'which').choices(Object.keys(STATES)).default('waiting'),
+      new Option('--state <state>', 'which').choices(Object.keys(JOB_STATES)).default('waiting'),
     )
     .option('--limit <n>', 'most jobs', wholeNumber('--limit', 1, 1_000_000), 100)
     .addHelpText(
@@ -56,14 +57,14 @@ export function createJobsCommand(context: CommandContext): Command {
     .action(
       async (
         name: string,
-        { state, limit }: { state: keyof typeof STATES; limit: number },
+        { state, limit }: { state: keyof typeof JOB_STATES; limit: number },
         command: Command,
       ) => {
         using session = await openSession(context, command);
         await printPages(session.output, limit, {
           desc: QueuedJobSchema,
           async read(pageSize, pageToken) {
-            const request = { name, state: STATES[state], pageSize, pageToken };
+            const request = { name, state: JOB_STATES[state], pageSize, pageToken };
             const { jobs, nextPageToken } = await session.client.activity.listJobs(request);
             return { items: jobs, nextPageToken };
           },
