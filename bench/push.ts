@@ -1,10 +1,12 @@
 import { parseArgs } from 'node:util';
+import { openBenchDatabase } from './bench-database.ts';
 import { call, report, requestsPerSecond, startBench, startService, TOKEN } from './bench-setup.ts';
 
-// `--against DIR` compares with another checkout instead: bursts of pushes go to both in turn, `--rounds N`
-// (16) of each kind. Otherwise measures pushes per second into a paused crawler over REST, one by one and in batches. Also
+// Measures pushes per second into a paused crawler over REST, one by one and in batches. Also
 // measures what a plain node:http server with the same reply reaches with the same client in the
-// same run.
+// same run. `--against DIR` compares with another checkout instead: bursts of pushes go to both in
+// turn, `--rounds N` (16) of each kind. Each has an embedded database, or one on MongoDB with
+// `--store mongodb`.
 
 const PUSHES = 20_000;
 const CONNECTIONS = 64;
@@ -77,9 +79,14 @@ async function measure(): Promise<void> {
 }
 
 /** The median of the ratios of this checkout to another one, of each kind of push. */
-async function compare(folder: string, rounds: number): Promise<void> {
-  await using own = await startService();
-  await using other = await startService({}, folder);
+async function compare(folder: string, rounds: number, store: string): Promise<void> {
+  await using open = new AsyncDisposableStack();
+  const start = async (of?: string) => {
+    const database = store === 'mongodb' ? open.use(await openBenchDatabase()) : undefined;
+    return open.use(await startService({ MONGODB_URI: database?.uri ?? '' }, of));
+  };
+  const own = await start();
+  const other = await start(folder);
   for (const { url } of [own, other]) await createPaused(url, 'push');
   const kinds = {
     'one by one': (url: string) => requestsPerSecond(url, toPath, PUSHES / 5, CONNECTIONS),
@@ -101,7 +108,11 @@ async function compare(folder: string, rounds: number): Promise<void> {
 }
 
 const { values } = parseArgs({
-  options: { against: { type: 'string' }, rounds: { type: 'string', default: '16' } },
+  options: {
+    against: { type: 'string' },
+    rounds: { type: 'string', default: '16' },
+    store: { type: 'string', default: 'embedded' },
+  },
 });
 if (values.against === undefined) await measure();
-else await compare(values.against, Number(values.rounds));
+else await compare(values.against, Number(values.rounds), values.store);
