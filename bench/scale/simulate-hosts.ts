@@ -1,6 +1,12 @@
 import { parseArgs } from 'node:util';
 import { writeMarkedSection } from '../marked-section.ts';
-import { PARTS, pageMs, type SimulatedCrawler, simulate } from './simulated-crawl.ts';
+import {
+  isUsuallyDead,
+  PARTS,
+  pageMs,
+  type SimulatedCrawler,
+  simulate,
+} from './simulated-crawl.ts';
 
 // Simulates how the dispatcher's own lanes and read-ahead crawl a list of many hosts: the time is that
 // of the model, so hours take minutes.
@@ -63,7 +69,18 @@ function main(): void {
   const hours = (seconds = 0): string => `${(seconds / 3_600).toFixed(2)} h`;
   const rows = CASES.map((each) => {
     const startedAt = performance.now();
-    const { at, usedSlots, tries, looks, steps } = simulate(counts, concurrency, each);
+    const { at, usedSlots, tries, looks, steps } = simulate(
+      counts,
+      concurrency,
+      each,
+      isUsuallyDead,
+      (percent, seconds) => {
+        const took = ((performance.now() - startedAt) / 1_000).toFixed(0);
+        console.error(
+          `${each.title}: ${percent} % after ${hours(seconds)} of the model, ${took} s`,
+        );
+      },
+    );
     const percent = `${(100 * usedSlots).toFixed(1)} %`;
     const cells = [...PARTS.map((part) => hours(at.get(part))), percent, tries.ofDead, looks];
     const took = ((performance.now() - startedAt) / 1_000).toFixed(0);

@@ -53,13 +53,15 @@ export const PARTS = [0.5, 0.9, 0.99, 1];
 
 /**
  * Crawls a list by the dispatcher's own lanes and read-ahead until all URLs of hosts that answer are
- * crawled, in the order of events. `counts` has the number of URLs of each host.
+ * crawled, in the order of events. `counts` has the number of URLs of each host. `onPercent` is called
+ * for each percent of these URLs, with the seconds of the model.
  */
 export function simulate(
   counts: Int32Array,
   concurrency: number,
   { politeness }: SimulatedCrawler,
   isDead: IsDead = isUsuallyDead,
+  onPercent: (percent: number, seconds: number) => void = () => {},
 ): Simulated {
   const crawler = { accountId: 'simulated', politeness, retryWindowHours: 48 };
   const queue = createSimulatedQueue(counts);
@@ -94,6 +96,7 @@ export function simulate(
   });
   const at = new Map<number, number>();
   let crawled = 0;
+  let nextPercent = 1;
   let triesOfDead = 0;
   let looks = 0;
   let nextLookMs = 0;
@@ -124,6 +127,7 @@ export function simulate(
     lanes.ended(rid, { answer: { kind: 'answered' } }, nowMs);
     queue.done(host);
     crawled += 1;
+    if (crawled >= nextPercent * (living / 100)) onPercent(nextPercent++, nowMs / 1_000);
     for (const part of PARTS) {
       if (crawled >= living * part && !at.has(part)) at.set(part, nowMs / 1_000);
     }

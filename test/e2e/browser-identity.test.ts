@@ -48,7 +48,7 @@ async function who(parameters: Record<string, string> = {}, own: TestApp = app) 
     wait_for_selector: '#done',
     ...parameters,
   });
-  expect(result).toMatchObject({ cb_status: 200 });
+  expect(result, result.body).toMatchObject({ cb_status: 200 });
   const part = (id: string) =>
     JSON.parse(new RegExp(`id="${id}">([^<]*)<`).exec(result.body)?.[1] ?? '{}');
   return { headers: part('headers'), scripts: part('scripts') };
