@@ -34,6 +34,8 @@ export interface HostHealth {
   readonly isOrdinary: boolean;
   /** Since when the host has not been reached; undefined while it is not put aside. */
   readonly awaySinceMs: number | undefined;
+  /** Whether the next crawl is a try of a host that is put aside. */
+  readonly needsTry: boolean;
   started(nowMs: number): void;
   /** Takes in the answer to a crawl that started at `startedMs`. Returns whether its trouble has changed. */
   ended(answer: HostAnswer, startedMs: number, nowMs: number): boolean;
@@ -149,6 +151,9 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
     },
     get awaySinceMs() {
       return isAside() ? awaySinceMs : undefined;
+    },
+    get needsTry() {
+      return isAside() && asideMs > 0;
     },
     started(nowMs) {
       if (spacingMs > 0) notBeforeMs = Math.max(notBeforeMs, nowMs + spacingMs);

@@ -18,6 +18,8 @@ export interface RestingHost {
  */
 export interface RestingHosts {
   has(host: string): boolean;
+  /** Whether the next crawl is a try of a host that is put aside. */
+  needsTry(host: string): boolean;
   /** Whether the host may not be asked now. */
   isClosed(host: string, nowMs: number): boolean;
   /** Whether there is no room for further hosts until one of these may be asked again. */
@@ -44,6 +46,7 @@ export function createRestingHosts(): RestingHosts {
 
   return {
     has: (host) => hosts.has(host),
+    needsTry: (host) => (hosts.get(host)?.health?.asideMs ?? 0) > 0,
     isClosed: (host, nowMs) => (hosts.get(host)?.untilMs ?? nowMs) > nowMs,
     isFull(nowMs) {
       if (hosts.size >= MAX_HOSTS && nowMs - prunedMs >= PRUNE_MS) {
