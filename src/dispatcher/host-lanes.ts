@@ -154,6 +154,7 @@ export function createHostLanes(
       made.gate.nextStartMs = Math.max(made.gate.nextStartMs, known.nextStartMs);
       made.robotsDelayMs = known.robotsDelayMs;
       made.isKnown = known.isKnown;
+      made.health.restoreFailures(known.failures);
       if (known.health !== undefined) made.health.restore(known.health, latestMs);
     }
     lanes.set(host, made);

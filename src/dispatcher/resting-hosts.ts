@@ -8,13 +8,15 @@ export interface RestingHost {
   readonly untilMs: number;
   readonly nextStartMs: number;
   readonly health?: SavedHealth;
+  /** Crawls in a row that have not reached it. */
+  readonly failures: number;
   readonly robotsDelayMs: number;
   readonly isKnown: boolean;
 }
 
 /**
- * Hosts without a lane that may not be asked like any other: put aside, or asked a moment ago. A tenth of
- * what a lane takes.
+ * Hosts without a lane that may not be asked like any other: put aside, asked a moment ago, or not reached
+ * by the last crawl. A tenth of what a lane takes.
  */
 export interface RestingHosts {
   has(host: string): boolean;
@@ -58,10 +60,18 @@ export function createRestingHosts(): RestingHosts {
     keep(lane, nowMs) {
       const health = lane.health.saved();
       const untilMs = startAt(lane);
-      if (health === undefined && untilMs <= nowMs) return;
+      const { failures } = lane.health;
+      if (health === undefined && failures === 0 && untilMs <= nowMs) return;
       const { gate, robotsDelayMs, isKnown } = lane;
       const { nextStartMs } = gate;
-      const kept = { untilMs, nextStartMs, robotsDelayMs, isKnown, ...defined({ health }) };
+      const kept = {
+        untilMs,
+        nextStartMs,
+        robotsDelayMs,
+        isKnown,
+        failures,
+        ...defined({ health }),
+      };
       hosts.set(lane.host, kept);
     },
     take(host) {
