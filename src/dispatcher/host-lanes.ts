@@ -132,7 +132,7 @@ export function createHostLanes(
     if (lane !== undefined) return lane;
     const oldest = idle.size >= MAX_LANES ? idle.oldest(latestMs) : undefined;
     if (oldest !== undefined) {
-      if (group === undefined) resting.keep(oldest, latestMs);
+      resting.keep(oldest, latestMs);
       forget(oldest);
     }
     const health = createHostHealth(() => crawler.retryWindowHours * HOUR_MS);
