@@ -24,7 +24,10 @@ export interface RestingHosts {
   needsTry(host: string): boolean;
   /** Whether the host may not be asked now. */
   isClosed(host: string, nowMs: number): boolean;
-  /** Whether there is no room for further hosts until one of these may be asked again. */
+  /**
+   * Whether there is no room for further hosts until the delay of one of these is over. Those that are put
+   * aside are forgotten before that, and tried again from the start.
+   */
   isFull(nowMs: number): boolean;
   /** Remembers the host of a lane that is forgotten, if there is something to remember. */
   keep(lane: Lane, nowMs: number): void;
@@ -38,6 +41,8 @@ export interface RestingHosts {
 
 /** 10 MB of a crawler. */
 const MAX_HOSTS = 50_000;
+/** What of it is left when hosts that are put aside make room. */
+const MOST_LEFT = 0.9 * MAX_HOSTS;
 /** The interval at which hosts that may be asked again make room. */
 const PRUNE_MS = 1_000;
 
@@ -45,6 +50,13 @@ const PRUNE_MS = 1_000;
 export function createRestingHosts(): RestingHosts {
   const hosts = new Map<string, RestingHost>();
   let prunedMs = Number.NEGATIVE_INFINITY;
+
+  function forgetAside(nowMs: number): void {
+    for (const [host, { nextStartMs }] of hosts) {
+      if (hosts.size <= MOST_LEFT) return;
+      if (nextStartMs <= nowMs) hosts.delete(host);
+    }
+  }
 
   return {
     has: (host) => hosts.has(host),
@@ -54,6 +66,7 @@ export function createRestingHosts(): RestingHosts {
       if (hosts.size >= MAX_HOSTS && nowMs - prunedMs >= PRUNE_MS) {
         prunedMs = nowMs;
         for (const [host, { untilMs }] of hosts) if (untilMs <= nowMs) hosts.delete(host);
+        if (hosts.size >= MAX_HOSTS) forgetAside(nowMs);
       }
       return hosts.size >= MAX_HOSTS;
     },
