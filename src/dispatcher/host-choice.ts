@@ -8,8 +8,8 @@ import type { RestingHosts } from './resting-hosts.ts';
  * would take the room of all others.
  */
 export interface HostChoice {
-  /** How a look has to choose. */
-  wanted(nowMs: number, perHost: number): HostsWanted;
+  /** How a look has to choose that goes through the hosts behind `after`, and then through the others. */
+  wanted(nowMs: number, perHost: number, after: string): HostsWanted;
   /** Whether a job that was found may be read ahead. */
   takes(job: DueJob, nowMs: number): boolean;
   /** Whether there was no room for jobs of further closed hosts. */
@@ -28,6 +28,8 @@ export interface HostsWanted {
   readonly full: readonly string[];
   /** Jobs of closed hosts that were read ahead before. */
   readonly surplus: readonly DueJob[];
+  /** How many hosts have jobs or crawls here, and are not closed. */
+  readonly open: number;
 }
 
 /** Jobs that are enough for a host that bears none at the moment. */
@@ -69,25 +71,34 @@ export function createHostChoice(deps: {
   }
 
   return {
-    wanted(nowMs, perHost) {
+    wanted(nowMs, perHost, after) {
       const closed: string[] = [];
       const full: string[] = [];
       const surplus: DueJob[] = [];
+      const withoutTry: string[] = [];
+      let open = 0;
       keptClosed = 0;
       for (const lane of lanes.values()) {
         deps.closeIdle(lane, nowMs);
-        const { host, ahead } = lane;
+        const { host, ahead, running } = lane;
         const hasRoom = closed.length + full.length < MAX_LEFT_OUT;
         if (isClosed(lane, nowMs)) {
-          if (hasRoom && !lacksTry(lane, nowMs)) closed.push(host);
+          if (lacksTry(lane, nowMs)) withoutTry.push(host);
+          else if (hasRoom) closed.push(host);
           if (ahead.size > 0) surplus.push(...surplusOf(lane));
-        } else if (!hasRoom || ahead.size === 0) continue;
-        else if (deps.mayStart(lane, nowMs)) {
+          continue;
+        }
+        if (ahead.size + running.size > 0) open += 1;
+        if (!hasRoom || ahead.size === 0) continue;
+        if (deps.mayStart(lane, nowMs)) {
           if (ahead.size >= perHost) full.push(host);
         } else if (ahead.size >= Math.min(ENOUGH, perHost)) closed.push(host);
       }
-      closed.push(...resting.closed(nowMs, MAX_LEFT_OUT - closed.length - full.length));
-      return { closed, full, surplus };
+      const isFull = keptClosed >= MAX_CLOSED;
+      if (isFull) closed.push(...withoutTry);
+      const room = Math.max(MAX_LEFT_OUT - closed.length - full.length, 0);
+      closed.push(...resting.closed(nowMs, room, after, isFull));
+      return { closed, full, surplus, open };
     },
     takes({ host }, nowMs) {
       const lane = lanes.get(host);

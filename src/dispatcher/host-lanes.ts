@@ -45,6 +45,8 @@ export interface HostLanes extends HostChoice {
   next(nowMs: number, othersWait: boolean): DueJob | undefined;
   /** Whether the host of a job has others here. */
   hasOthers(job: DueJob): boolean;
+  /** Whether the host of a job has jobs or crawls here. */
+  isHere(job: DueJob): boolean;
   /** When the first of the lanes that wait may start a crawl; undefined when none waits for a time. */
   nextAt(nowMs: number): number | undefined;
   /** Returns whether `sent` has to be called, because the host is asked with a delay. */
@@ -329,6 +331,10 @@ export function createHostLanes(
     },
     hasOthers({ rid }) {
       return (byRid.get(rid)?.ahead.size ?? 0) > 0;
+    },
+    isHere({ host }) {
+      const lane = lanes.get(host);
+      return lane !== undefined && lane.ahead.size + lane.running.size > 0;
     },
     nextAt: order.nextAt,
     started(job, nowMs) {

@@ -77,6 +77,11 @@ const JOB_BYTES = 1_024;
 /** Bytes that jobs may be charged for beyond that in one look, such as for bodies. */
 const BODY_BYTES = 2 * 1024 * 1024;
 
+/** Whether a host is among those behind `from`, up to `to`, in an order that starts again behind the last one. */
+function isWithin(host: string, from: string, to: string): boolean {
+  return from < to ? host > from && host <= to : host > from || host <= to;
+}
+
 /** Makes it for a queue that may have jobs. */
 export function createReadAhead(deps: {
   readonly crawlerId: string;
@@ -98,6 +103,13 @@ export function createReadAhead(deps: {
   let afterHost = '';
   /** Whether hosts may have due jobs in the queue and none here. */
   let othersWait = false;
+  /** Where the round of looks through all hosts began, and whether it has found other hosts than those here. */
+  let roundFrom = '';
+  let foundOthers = true;
+  /** Whether the last round has found none. Then hosts here are all that have due jobs. */
+  let seesAll = false;
+  /** Hosts with jobs here at the last look, without closed ones. */
+  let openHosts = 0;
   /** Whether the last look left out hosts that may have more. */
   let hasLeftOut = false;
   /** Whether the queue may have jobs that came after the last look, and when that began. */
@@ -186,6 +198,7 @@ export function createReadAhead(deps: {
     expect() {
       expects = true;
       hasNews = true;
+      seesAll = false;
     },
     expectAt(moment) {
       if (nextDueAt === undefined || moment < nextDueAt) nextDueAt = moment;
@@ -243,8 +256,10 @@ export function createReadAhead(deps: {
       looking = { room };
       expects = false;
       const maxBytes = room.amount - limit * JOB_BYTES;
-      const perHost = Math.ceil(target / (HOSTS_PER_SLOT * slots));
-      const { closed, full, surplus } = lanes.wanted(nowMs(), perHost);
+      const wide = HOSTS_PER_SLOT * slots;
+      const perHost = Math.ceil(target / (seesAll ? Math.min(Math.max(openHosts, 1), wide) : wide));
+      const { closed, full, surplus, open } = lanes.wanted(nowMs(), perHost, afterHost);
+      openHosts = open;
       for (const { rid } of surplus) board.forget(rid);
       hasLeftOut = closed.length > 0 || leftClosed;
       const hosts = { perHost, rest, after: afterHost, closed, full };
@@ -254,8 +269,6 @@ export function createReadAhead(deps: {
     endLook(receipt) {
       if (looking === undefined) return;
       ({ hasMore, nextDueAt } = receipt);
-      afterHost = receipt.lastHost ?? '';
-      othersWait = hasMore && receipt.seesAllHosts !== true;
       if (hasMore) expects = true;
       leftClosed = false;
       const at = nowMs();
@@ -267,10 +280,20 @@ export function createReadAhead(deps: {
           continue;
         }
         isFruitless = false;
+        if (!lanes.isHere(job)) foundOthers = true;
         board.read({ job, held: looking.room.split(chargedJobBytes(job)) });
       }
       cancelLook();
-      if (receipt.seesAllHosts === true) endRound(at);
+      const { lastHost, seesAllHosts = false } = receipt;
+      if (foundOthers || (lastHost === undefined && !seesAllHosts)) seesAll = false;
+      if (seesAllHosts || (lastHost !== undefined && isWithin(roundFrom, afterHost, lastHost))) {
+        seesAll = !foundOthers;
+        foundOthers = false;
+        roundFrom = lastHost ?? '';
+      }
+      afterHost = lastHost ?? '';
+      othersWait = hasMore && !seesAll && !seesAllHosts;
+      if (seesAllHosts) endRound(at);
     },
     cancelLook,
   };

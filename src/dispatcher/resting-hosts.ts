@@ -33,8 +33,11 @@ export interface RestingHosts {
   keep(lane: Lane, nowMs: number): void;
   /** What is known of a host, which is then forgotten here. */
   take(host: string): RestingHost | undefined;
-  /** At most `limit` of the hosts that may not be asked now. */
-  closed(nowMs: number, limit: number): string[];
+  /**
+   * At most `limit` of the hosts that may not be asked now, in the order of their names from the first one
+   * behind `after`, as a look meets them. `withTries` adds those of which a try is due.
+   */
+  closed(nowMs: number, limit: number, after: string, withTries: boolean): string[];
   /** When the first of those may be asked again. */
   opensAt(nowMs: number): number | undefined;
 }
@@ -45,11 +48,28 @@ const MAX_HOSTS = 50_000;
 const MOST_LEFT = 0.9 * MAX_HOSTS;
 /** The interval at which hosts that may be asked again make room. */
 const PRUNE_MS = 1_000;
+/** The interval at which hosts are put in the order of their names. */
+const SORT_MS = 2_000;
+
+const needsTry = (known: RestingHost | undefined): boolean => (known?.health?.asideMs ?? 0) > 0;
+
+/** The index of the first name behind another one. */
+function indexBehind(sorted: readonly string[], name: string): number {
+  let low = 0;
+  for (let high = sorted.length; low < high; ) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] ?? '') <= name) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
 
 /** Makes an empty collection. */
 export function createRestingHosts(): RestingHosts {
   const hosts = new Map<string, RestingHost>();
   let prunedMs = Number.NEGATIVE_INFINITY;
+  let sorted: string[] = [];
+  let sortedMs = Number.NEGATIVE_INFINITY;
 
   function forgetAside(nowMs: number): void {
     for (const [host, { nextStartMs }] of hosts) {
@@ -60,7 +80,7 @@ export function createRestingHosts(): RestingHosts {
 
   return {
     has: (host) => hosts.has(host),
-    needsTry: (host) => (hosts.get(host)?.health?.asideMs ?? 0) > 0,
+    needsTry: (host) => needsTry(hosts.get(host)),
     isClosed: (host, nowMs) => (hosts.get(host)?.untilMs ?? nowMs) > nowMs,
     isFull(nowMs) {
       if (hosts.size >= MAX_HOSTS && nowMs - prunedMs >= PRUNE_MS) {
@@ -92,11 +112,18 @@ export function createRestingHosts(): RestingHosts {
       hosts.delete(host);
       return found;
     },
-    closed(nowMs, limit) {
+    closed(nowMs, limit, after, withTries) {
+      if (nowMs - sortedMs >= SORT_MS) {
+        sortedMs = nowMs;
+        sorted = [...hosts.keys()].sort();
+      }
+      const first = indexBehind(sorted, after);
       const closed: string[] = [];
-      for (const [host, { untilMs }] of hosts) {
-        if (closed.length >= limit) break;
-        if (untilMs > nowMs) closed.push(host);
+      for (let n = 0; n < sorted.length && closed.length < limit; n += 1) {
+        const host = sorted[(first + n) % sorted.length] ?? '';
+        const known = hosts.get(host);
+        if (known === undefined) continue;
+        if (known.untilMs > nowMs || (withTries && needsTry(known))) closed.push(host);
       }
       return closed;
     },

@@ -143,7 +143,7 @@ describe('a host that is not reached', () => {
       lanes.ended(tried?.rid ?? '', away, now);
     }
     expect(lanes.awaySince('dead')).toEqual(new Date(SECOND));
-    expect(lanes.wanted(now, 4)).toMatchObject({ closed: ['dead'], full: [] });
+    expect(lanes.wanted(now, 4, '')).toMatchObject({ closed: ['dead'], full: [] });
     now += 40 * SECOND;
     const answered = start(lanes, now);
     const back = lanes.ended(answered?.rid ?? '', { answer: { kind: 'answered' } }, now);

@@ -38,6 +38,15 @@ test('tries of hosts that do not answer take a tenth of the slots from the other
   expect(at.get(1)).toBeLessThan(((pagesMs / 0.9 + firstTriesMs) / concurrency / 1_000) * 1.1);
 });
 
+test('large hosts have all slots that more dead hosts leave than one look goes through', () => {
+  const isDead = (host: number): boolean => host >= 5;
+  const counts = new Int32Array(12_000).fill(1).fill(8_000, 0, 5);
+  const { at } = simulate(counts, 200, {}, isDead);
+  const pagesMs = counts.reduce((sum, n, host) => sum + (isDead(host) ? 0 : n * pageMs(host)), 0);
+  const firstTriesMs = 3 * 11_995 * pageMs(99, isDead);
+  expect(at.get(1)).toBeLessThan(((pagesMs / 0.9 + firstTriesMs) / 200 / 1_000) * 1.1);
+});
+
 test('more hosts than are kept wait for their delay, each by itself', () => {
   const counts = new Int32Array(8_000).fill(2);
   const politeness = { maxPerHost: 1, delayMs: 60_000, robotsTxt: false };
