@@ -182,7 +182,8 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   return {
     async crawl(job, crawler, signal, { hostAwaySince, onSent } = {}) {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
-      const rungTry = deps.ladders.start(job, crawler);
+      const rungTry =
+        crawler.escalate === undefined ? undefined : await deps.ladders.start(job, crawler);
       const triesAfter = startTry(job, rungTry?.rung.name);
       let crawled: PoliteCrawl;
       try {

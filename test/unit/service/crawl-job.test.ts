@@ -23,7 +23,7 @@ function claimed(crashes: number): QueuedJob {
   };
 }
 
-const noLadders = { start: () => undefined };
+const noLadders = { start: async () => undefined };
 
 /** Jobs whose every crawl loses its thread; how often it was tried. */
 function losing(blamed: boolean) {
