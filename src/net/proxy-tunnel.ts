@@ -39,8 +39,8 @@ const REPLY_BYTES = 16_384;
 /**
  * Connects to the proxy and asks it to connect to the host. A proxy that the operator chose may have
  * a private address. Rejects with `proxy_failed` when the proxy is not reached or may not be, refuses
- * the credentials or does not speak its protocol, and with `proxy_refused` when it does not connect
- * to the host. The socket is paused.
+ * the credentials or does not speak its protocol. Rejects with `proxy_refused` when it does not
+ * connect to the host. The socket is paused.
  */
 export async function openTunnel(request: TunnelRequest): Promise<Socket> {
   const proxy = URL.parse(request.proxyUrl);
@@ -110,7 +110,7 @@ async function connectToProxy(proxy: URL, request: TunnelRequest): Promise<Socke
   }
 }
 
-/** Lets a proxy be connected to by the addresses that the guard permits. Throws if there is none. */
+/** Lets a proxy be connected to by the addresses that the guard permits. Throws if it permits no address. */
 async function judged(
   { host, port }: { readonly host: string; readonly port: number },
   request: TunnelRequest,

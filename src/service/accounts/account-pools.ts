@@ -1,7 +1,7 @@
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import { DomainError, invalidField } from '../../domain/errors.ts';
-import { isPoolName, type PoolInput, PoolError, parsePool } from '../../domain/parse-pool.ts';
+import { isPoolName, PoolError, type PoolInput, parsePool } from '../../domain/parse-pool.ts';
 import { type ProxyPool, TOR } from '../../domain/proxy-pools.ts';
 import type { Seal } from '../../domain/seal.ts';
 import type { SealedPools, Store } from '../../store/store.ts';
