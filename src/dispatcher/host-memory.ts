@@ -80,8 +80,8 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   }
 
   /**
-   * What keeps most of a queue waiting: a used-up budget, proxies that fail for most hosts, or the host
-   * that is put aside and has the most jobs as of the last count.
+   * What keeps most of a queue waiting: a used-up budget, or proxies that fail for most hosts. Else it is
+   * the host that is put aside and has the most jobs as of the last count.
    */
   function heldUpBy(crawlerId: string, states: readonly HostState[]): HeldUp | undefined {
     const overBudget = allOf(states, 'proxy_budget_used');
@@ -194,7 +194,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   };
 }
 
-/** The hosts that wait for one reason, which is none of their own. */
+/** The hosts that wait for a reason that is not their own. */
 function allOf(states: readonly HostState[], reason: FailureReason): HeldUp | undefined {
   const found = states.filter(({ health }) => health?.reason === reason);
   const [first] = found;
