@@ -219,6 +219,15 @@ describe('a pool of an account', () => {
     // What the operator's pool has opened and keeps is not open to a pool of the account.
     const again = await crawl(app, `${site.url}/page/1`, { proxy: 'proxy' });
     expect(again.json).toMatchObject({ failure: 'proxy_unavailable' });
+    // The name itself is known: where the operator allows it, the proxy is used.
+    await app.stop();
+    const { port } = new URL(proxy.url);
+    const env = { NETWORK_ALLOW: `${site.host},inside.test:${port}`, DNS_SERVERS: dns.address };
+    await using open = await startApp({ env, dataDir: app.dataDir });
+    for (const token of [NORMAL, JAVASCRIPT]) {
+      const reply = await crawl(open, `${site.url}/page/1`, { proxy: 'proxy', token });
+      expect(reply.json).toMatchObject({ pc_status: 200 });
+    }
   });
 
   test('shows its secrets to nobody: no reply, no log, no record, not the database', async () => {
