@@ -13,6 +13,7 @@ import { buildResult } from '../../threads/build-result.ts';
 import type { Crawled, CrawlOrder, CrawlThreads } from '../../threads/crawl-threads.ts';
 import type { CookieSessions } from './cookie-sessions.ts';
 import type { WayOut } from './pool-ways.ts';
+import type { ProxyVerdict } from './proxy-health.ts';
 import type { UsablePools } from './usable-pools.ts';
 import type { WaysOut } from './ways-out.ts';
 
@@ -27,8 +28,8 @@ export interface PoliteCrawl extends Crawled {
   readonly robotsDelayMs?: number;
   /** Whether the page is a stored one, and nothing was requested. */
   readonly isStored?: true;
-  /** Whether the proxy had part in how the crawl ended, so it tells nothing about the host. */
-  readonly isOfProxy?: true;
+  /** The part that the proxy had in how the crawl ended, which then tells nothing about the host. */
+  readonly ofProxy?: Extract<ProxyVerdict, 'lost' | 'blocked'>;
   /** Bytes of the crawl that have passed through proxies. */
   readonly proxyBytes?: number;
   /** No proxy of the pool may be used before; in milliseconds of the service time. */
@@ -160,7 +161,7 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
         task.budget?.spent(way.bytes());
         proxyBytes += way.bytes();
         if (crawled !== undefined && (verdict === 'lost' || verdict === 'blocked'))
-          crawled = { ...crawled, isOfProxy: true };
+          crawled = { ...crawled, ofProxy: verdict };
       }
       if (crawled.result.failure?.reason !== 'proxy_failed') return { ...crawled, proxyBytes };
       crawled.held?.release();

@@ -18,6 +18,7 @@ import type { CrawlTask } from '../../engine/engine.ts';
 import type { CrawlResult } from '../../threads/build-result.ts';
 import type { CrawlOrder } from '../../threads/crawl-threads.ts';
 import { createProxyHealth, type ProxyUse, type ProxyVerdict } from './proxy-health.ts';
+import { createSilentProxies } from './silent-proxies.ts';
 
 /** How a crawl reaches its target. */
 export interface WayOut {
@@ -72,6 +73,8 @@ export interface PoolBounds {
 
 /** Before a URL is tried through the only proxy that is left, which has just failed it. */
 const OTHERS_MS = 1_000;
+/** Of the crawls in flight, at most one in this number is the try of a proxy that has failed, if it can be helped. */
+const MOST_TRIES = 20;
 /** Hosts that wait for proxies, for the log. */
 const MAX_WAITING = 1_000;
 /** Hosts of a proxy that are listed: those with the most bytes. */
@@ -117,6 +120,9 @@ export function createPoolWays(deps: {
 }): PoolWays {
   const { bounds, prefix, clock, logger } = deps;
   const health = createProxyHealth({ maxTroubles: bounds.troubles, maxHosts: bounds.answers });
+  const silent = createSilentProxies(bounds.proxies);
+  /** Crawls in flight, and those among them that are the try of a proxy that has failed. */
+  const flights = { all: 0, tries: 0 };
   const byPools = createLruMap<string, Candidates>({ maxEntries: bounds.choices });
   const waiting = createLruMap<string, true>({ maxEntries: MAX_WAITING });
   /** The proxies that have just failed URLs, which are retried through others. */
@@ -201,9 +207,13 @@ export function createPoolWays(deps: {
             );
       // A URL that has failed is not the try of a proxy that has, unless no other proxy may be used.
       const spares = retry + tries > 0 && parameters.session === undefined;
+      const sparesAny = spares || flights.tries > flights.all / MOST_TRIES;
       const isTry = ({ proxy }: Candidate): boolean =>
         health.isTry({ proxy, accountId: task.accountId, host });
-      for (const candidate of spares ? lastThose(order, isTry) : order) {
+      const isForOthers = (candidate: Candidate): boolean =>
+        silent.isSilent(candidate.proxy.id, now) || (sparesAny && isTry(candidate));
+      const isBound = parameters.session !== undefined;
+      for (const candidate of isBound ? order : lastThose(order, isForOthers)) {
         const { pool, proxy } = candidate;
         if (proxy.url === undefined) return DIRECTLY;
         const use = { proxy, accountId: task.accountId, host };
@@ -218,6 +228,10 @@ export function createPoolWays(deps: {
         }
         noteOpen(use, candidates);
         const started = health.start(use, now);
+        const ended = silent.started(proxy.id, now);
+        const part = isTry(candidate) ? 1 : 0;
+        flights.tries += part;
+        flights.all += 1;
         const url = proxyUrl(pool, proxy, country);
         let bytes = 0;
         return {
@@ -234,6 +248,9 @@ export function createPoolWays(deps: {
           bytes: () => bytes,
           end(result) {
             const verdict = started.end(result, nowMs());
+            ended(verdict === 'answered' || verdict === 'blocked', nowMs());
+            flights.tries -= part;
+            flights.all -= 1;
             const { ofHosts, all } = countersOf(candidate, host);
             for (const each of ofHosts) each.bytes += bytes;
             for (const each of all) {
@@ -322,6 +339,9 @@ function addTraffic(
   numbers.sent += sent;
 }
 
+/** Candidates that are left to others; further ones are taken in their order. */
+const MAX_LEFT = 200;
+
 /** The candidates in their order, but those for which `isLast` is true after the others. */
 function* lastThose(
   order: Iterable<Candidate>,
@@ -329,7 +349,7 @@ function* lastThose(
 ): Generator<Candidate> {
   const last: Candidate[] = [];
   for (const candidate of order) {
-    if (isLast(candidate)) last.push(candidate);
+    if (last.length < MAX_LEFT && isLast(candidate)) last.push(candidate);
     else yield candidate;
   }
   yield* last;
