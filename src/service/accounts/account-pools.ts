@@ -158,14 +158,14 @@ export function createAccountPools(deps: {
 
     async update(accountId, name, input) {
       let changed: OwnPool | undefined;
-      await change(accountId, (before) =>
-        before.map((each) => {
-          if (each.name !== name) return each;
-          const updatedAt = wallNow(clock).getTime();
-          changed = checked(accountId, { ...replaced(each, input), updatedAt });
-          return changed;
-        }),
-      );
+      await change(accountId, (before) => {
+        const found = before.find((each) => each.name === name);
+        if (found === undefined) throw poolNotFound(name);
+        const updatedAt = wallNow(clock).getTime();
+        const own = checked(accountId, { ...replaced(found, input), updatedAt });
+        changed = own;
+        return before.map((each) => (each === found ? own : each));
+      });
       if (changed === undefined) throw poolNotFound(name);
       return { own: changed, pool: toPool(accountId, changed) };
     },
