@@ -12,6 +12,7 @@ const hasMongodb = (process.env.MONGODB_TEST_URI ?? '') !== '' || mongodProgram(
 /** What a client sees, the same on either database; at full length all of it runs on both. */
 const onEither = {
   always: [
+    'account-pools',
     'act-on-matches',
     'async-crawls',
     'attention',

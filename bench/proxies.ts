@@ -25,8 +25,8 @@ const IN_FLIGHT_MS = 3_500;
 const LONGEST_MS = 90_000;
 const BATCH = 1_000;
 /**
- * The part of the pages whose pace is measured. The last ones wait for their second and third retry,
- * after 5 s and more each, however fast the service is.
+ * The part of the pages whose pace is measured. The last ones wait for silent proxies, 10 s each, and for
+ * second retries, after 5 s, however fast the service is.
  */
 const MOST = 0.95;
 

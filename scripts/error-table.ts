@@ -128,6 +128,27 @@ export const errorTable: readonly ErrorReason[] = [
     as: ['failed_precondition'],
     meaning: 'Another client has changed the crawler since `etag` was read.',
   },
+  {
+    reason: 'pool_not_found',
+    as: ['not_found'],
+    meaning: 'The account has no pool of proxies of this name.',
+  },
+  {
+    reason: 'pool_exists',
+    as: ['conflict'],
+    meaning: 'The account has a pool of proxies of this name.',
+  },
+  {
+    reason: 'invalid_pool',
+    as: ['invalid'],
+    meaning:
+      'A pool has a proxy, gateway, number of sessions or country that it cannot have; `field` names it.',
+  },
+  {
+    reason: 'too_many_proxies',
+    as: ['invalid'],
+    meaning: 'The account has as many pools, proxies or bytes of their URLs as it may.',
+  },
   { reason: 'account_exists', as: ['conflict'], meaning: 'An account of this name exists.' },
   { reason: 'token_taken', as: ['conflict'], meaning: 'The token belongs to another account.' },
   {

@@ -16,6 +16,7 @@ const TASKS = new Map([
   ['BatchService', 'Batches'],
   ['StatsService', 'Statistics and timelines'],
   ['HostService', 'Hosts'],
+  ['ProxyService', 'Pools of proxies'],
   ['WatchService', 'Live streams'],
   ['AccountService', 'Accounts, for operators'],
   ['OperatorService', 'The installation, for operators'],

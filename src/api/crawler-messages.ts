@@ -135,6 +135,8 @@ const ATTENTION_REASONS: Readonly<Record<AttentionReason, WireAttentionReason>> 
   deliveries_fail: WireAttentionReason.DELIVERIES_FAIL,
   crawls_fail: WireAttentionReason.CRAWLS_FAIL,
   host_away: WireAttentionReason.HOST_AWAY,
+  proxies_fail: WireAttentionReason.PROXIES_FAIL,
+  proxy_budget_used: WireAttentionReason.PROXY_BUDGET_USED,
   queue_full: WireAttentionReason.QUEUE_FULL,
 };
 

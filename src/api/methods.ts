@@ -5,6 +5,7 @@ import { BatchService } from '../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { HostService } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
 import { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
+import { ProxyService } from '../../gen/queuedcrawler/v1/proxy_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
@@ -23,6 +24,7 @@ import { createHealthMethods } from './health.ts';
 import { hostHandlers } from './host-handlers.ts';
 import type { Method } from './method.ts';
 import { type OperatorParts, operatorHandlers } from './operator-handlers.ts';
+import { proxyHandlers } from './proxy-handlers.ts';
 import { pushHandlers } from './push-handlers.ts';
 import { withRecords } from './record-changes.ts';
 import { createReflectionMethods } from './reflection.ts';
@@ -40,6 +42,7 @@ const apiServices = [
   ActivityService,
   BatchService,
   HostService,
+  ProxyService,
   WatchService,
   AccountService,
   OperatorService,
@@ -122,6 +125,11 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       quotas: service.quotas,
     }),
     ...hostHandlers({ authenticator, hostReads: service.hostReads, hosts: service.hosts }),
+    ...proxyHandlers({
+      authenticator,
+      pools: service.accountPools,
+      listProxies: service.listProxies,
+    }),
     ...watchHandlers({
       authenticator,
       tokenWatch: service.tokenWatch,

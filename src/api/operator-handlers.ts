@@ -1,20 +1,14 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import {
-  OperatorService,
-  type ProxyHostSchema,
-  type ProxySchema,
-  SetupState,
-} from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
-import { defined } from '../domain/defined.ts';
+import { OperatorService, SetupState } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import type { Logger } from '../domain/logger.ts';
-import type { ProxyHostReport, ProxyReport } from '../domain/proxy-pools.ts';
+import type { ProxyReport } from '../domain/proxy-pools.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { WaysOut } from '../service/crawls/ways-out.ts';
 import type { ProcessReports } from '../service/operator/process-reports.ts';
 import type { SetupState as DomainSetupState, ReadSetup } from '../service/operator/setup.ts';
 import { audited } from './audit.ts';
 import { type Call, type Method, toMethods } from './method.ts';
+import { toProxyHostMessage, toProxyMessage } from './proxy-messages.ts';
 
 const STATES: Readonly<Record<DomainSetupState, SetupState>> = {
   ok: SetupState.OK,
@@ -89,7 +83,7 @@ export function operatorHandlers({
           hosts: listProxyHosts()
             .filter((each) => pool === '' || each.pool === pool)
             .slice(0, MAX_HOSTS)
-            .map(toHostMessage),
+            .map(toProxyHostMessage),
         };
       }),
 
@@ -105,33 +99,4 @@ export function operatorHandlers({
         };
       }),
   });
-}
-
-function toProxyMessage({ trouble, ...proxy }: ProxyReport): MessageInitShape<typeof ProxySchema> {
-  return {
-    pool: proxy.pool,
-    proxy: proxy.label,
-    ...defined({
-      trouble: trouble?.reason,
-      retryAt: trouble && timestampFromDate(new Date(trouble.untilMs)),
-    }),
-    pages: BigInt(proxy.pages),
-    blocks: BigInt(proxy.blocks),
-    failures: BigInt(proxy.failures),
-    receivedBytes: BigInt(proxy.received),
-    sentBytes: BigInt(proxy.sent),
-    blockedAt: [...proxy.blockedAt],
-  };
-}
-
-function toHostMessage(row: ProxyHostReport): MessageInitShape<typeof ProxyHostSchema> {
-  const { pool, host, pages, blocks, failures, bytes } = row;
-  return {
-    pool,
-    host,
-    pages: BigInt(pages),
-    blocks: BigInt(blocks),
-    failures: BigInt(failures),
-    bytes: BigInt(bytes),
-  };
 }

@@ -4,6 +4,7 @@ import { AccountService } from '../../gen/queuedcrawler/v1/account_service_pb.ts
 import { BatchService } from '../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { HostService } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
+import { ProxyService } from '../../gen/queuedcrawler/v1/proxy_service_pb.ts';
 import type { AuditTrail, Change } from '../service/accounts/audit-trail.ts';
 import type { Call, Method } from './method.ts';
 
@@ -13,10 +14,13 @@ const RECORDED: ReadonlySet<unknown> = new Set([
   BatchService,
   CrawlerService,
   HostService,
+  ProxyService,
 ]);
 
 /** Fields that say nothing of the change, or are secret. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['token', 'name', 'etag', 'page_token']);
+/** The name in these calls is that of a pool, not of a crawler. */
+const OF_POOLS: ReadonlySet<DescMessage> = new Set(ProxyService.methods.map(({ input }) => input));
 
 /** The longest text of changes. Longer ones are told by the names of their fields. */
 const MAX_CHANGES = 1_000;
@@ -48,17 +52,17 @@ export function noteChange(
   call: Call,
   outcome: Readonly<Record<string, number>> = {},
 ): void {
-  const change = changeOf(name, request, changesText(request, input, outcome), call);
+  const subject = 'name' in request && !OF_POOLS.has(input) ? String(request.name) : '';
+  const change = changeOf(name, subject, changesText(request, input, outcome), call);
   if (change !== undefined) trail.note(change);
 }
 
 function changeOf(
   method: string,
-  request: Message & { readonly name?: unknown },
+  name: string,
   changes: string,
   { caller, isOperator, remote, requestId = '', countsAs }: Call,
 ): Change | undefined {
-  const name = typeof request.name === 'string' ? request.name : '';
   const made = { method, remote, requestId, changes };
   if (isOperator === true) return { ...made, by: 'operator', account: { name }, crawler: '' };
   if (caller === undefined) return undefined;
@@ -73,7 +77,9 @@ function changesText(
   outcome: Readonly<Record<string, number>>,
 ): string {
   const all = toJson(desc, request, { useProtoFieldName: true }) as Record<string, unknown>;
-  const fields = Object.entries({ ...all, ...outcome }).filter(([name]) => !LEFT_OUT.has(name));
+  const pool = OF_POOLS.has(desc) ? { pool: all['name'] } : {};
+  const given = Object.entries({ ...pool, ...all, ...outcome });
+  const fields = given.filter(([name]) => !LEFT_OUT.has(name));
   const text = JSON.stringify(Object.fromEntries(fields), (_name, value: unknown) =>
     typeof value === 'string' ? withoutSecrets(value) : value,
   );
@@ -81,8 +87,8 @@ function changesText(
   return JSON.stringify({ fields: fields.map(([name]) => name) }).slice(0, MAX_CHANGES);
 }
 
-/** Of a URL, the path and the query may be secret as well. */
+/** Of a URL, the path and the query may be secret as well, and the user and password of a proxy. */
 function withoutSecrets(text: string): string {
-  const url = /^https?:/i.test(text) ? URL.parse(text) : null;
-  return url === null ? text : `${url.origin}/…`;
+  const url = /^[a-z][a-z\d+.-]*:\/\//i.test(text) ? URL.parse(text) : null;
+  return url === null ? text : `${url.protocol}//${url.host}/…`;
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Backend, openBackend } from '../backend/open-backend.ts';
@@ -89,7 +90,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
   stack.defer(async () => void (await Promise.all(draining.map((drain) => drain()))));
   const scheduler = onTimeOf(backend.clock, agenda, clock);
   const waysOut = createWaysOut({ pools: config.proxies, clock, logger });
-  const service = wireService(context, { store, scheduler, engines, waysOut });
+  const secret = await store.processes.secret(randomBytes(32).toString('base64url'));
+  const service = wireService(context, { store, scheduler, engines, waysOut, secret });
   saveHosts = service.dispatcher.close;
   saveAudit = service.auditTrail.close;
   const backups = openBackups(config, backend, logger);
@@ -119,7 +121,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     pools: measuredPools(pools),
   });
   const operator = wireOperator(context, { service, store, scheduler, waysOut }, stack);
-  const sessions = await openSessions(context, service, store);
+  const sessions = openSessions(context, service, secret);
   const edge = wireEdge(context, { service, store, operator, backups, sessions });
   if (config.role !== 'api') {
     service.defineTasks();

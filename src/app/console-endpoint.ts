@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { toConnectError } from '../api/errors.ts';
 import {
   type ConsoleSessions,
@@ -12,18 +11,16 @@ import type { RoutesDeps } from '../edge/routes.ts';
 import { toErrorReply } from '../rest/error-reply.ts';
 import type { Reply } from '../rest/reply.ts';
 import type { Service } from '../service/service.ts';
-import type { Store } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
 
 type Console = NonNullable<RoutesDeps['console']>;
 
 /** The sessions of the console, sealed by the secret that all processes of the database share. */
-export async function openSessions(
+export function openSessions(
   { clock, publicUrl }: Pick<AppContext, 'clock' | 'publicUrl'>,
   { authenticator }: Pick<Service, 'authenticator'>,
-  { processes }: Pick<Store, 'processes'>,
-): Promise<ConsoleSessions> {
-  const secret = await processes.secret(randomBytes(32).toString('base64url'));
+  secret: string,
+): ConsoleSessions {
   return createConsoleSessions({
     authenticator,
     seal: createSessionSeal(secret),

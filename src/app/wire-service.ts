@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { createRobotsGate } from '../engine/politeness/robots-gate.ts';
 import { createMailer } from '../mail/mailer.ts';
-import { uncallableReason } from '../net/callable-url.ts';
+import { uncallableReason, unusableProxyReason } from '../net/callable-url.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import { createDiskRoom, unlimitedDisk } from '../service/accounts/disk-room.ts';
 import type { WaysOut } from '../service/crawls/ways-out.ts';
@@ -17,12 +17,14 @@ export interface ServiceParts {
   readonly scheduler: Scheduler;
   readonly engines: Engines;
   readonly waysOut: WaysOut;
+  /** Seals what the database keeps sealed. */
+  readonly secret: string;
 }
 
 /** Wires the use cases; nothing runs yet. */
 export function wireService(context: AppContext, parts: ServiceParts): Service {
   const { config, logger, clock, metrics, pools, traits } = context;
-  const { store, scheduler, engines, waysOut } = parts;
+  const { store, scheduler, engines, waysOut, secret } = parts;
   const { client, threads, browser } = engines;
   return createService({
     store,
@@ -31,6 +33,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     browser,
     robots: createRobotsGate({ client, clock }),
     waysOut,
+    secret,
     shared: pools.dispatch,
     webhook: createWebhook({
       client,
@@ -81,6 +84,7 @@ function serviceSettings(
     inlineConcurrency: config.inlineConcurrency,
     browserPages: config.browserPages,
     whyNotCallable: (callbackUrl) => uncallableReason(callbackUrl, guard),
+    whyNotUsable: (proxyUrl) => unusableProxyReason(proxyUrl, guard),
     allowsSnippets: config.jsSnippets,
     defaults: {
       concurrency: config.defaultConcurrency,

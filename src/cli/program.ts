@@ -20,6 +20,7 @@ import { createJobsCommand } from './commands/jobs.ts';
 import { createListenCommand } from './commands/listen.ts';
 import { createMcpCommand } from './commands/mcp.ts';
 import { createMigrateCommand } from './commands/migrate.ts';
+import { createProxiesCommand } from './commands/proxies.ts';
 import { createPushCommand } from './commands/push.ts';
 import { createRestoreCommand } from './commands/restore.ts';
 import { createResultsCommand } from './commands/results.ts';
@@ -41,6 +42,7 @@ const commands: readonly CommandFactory[] = [
   createActCommand,
   createBatchesCommand,
   createHostsCommand,
+  createProxiesCommand,
   createDeliveriesCommand,
   createStatsCommand,
   createAccountCommand,

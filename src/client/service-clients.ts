@@ -13,6 +13,7 @@ import type { BatchService } from '../../gen/queuedcrawler/v1/batch_service_pb.t
 import type { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import type { HostService } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
 import type { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
+import type { ProxyService } from '../../gen/queuedcrawler/v1/proxy_service_pb.ts';
 import type { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import type { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
@@ -79,6 +80,7 @@ export interface ServiceClients {
   readonly activity: ServiceClient<typeof ActivityService>;
   readonly batches: ServiceClient<typeof BatchService>;
   readonly hosts: ServiceClient<typeof HostService>;
+  readonly proxies: ServiceClient<typeof ProxyService>;
   readonly watch: ServiceClient<typeof WatchService>;
   readonly accounts: ServiceClient<typeof AccountService>;
   readonly operator: ServiceClient<typeof OperatorService>;

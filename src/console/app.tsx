@@ -9,13 +9,22 @@ import { CrawlersPage } from './pages/crawlers/crawlers-page.tsx';
 import { NewCrawlerPage } from './pages/crawlers/new-crawler-page.tsx';
 import { FindPage } from './pages/find/find-page.tsx';
 import { JobPage } from './pages/job/job-page.tsx';
+import { ProxiesPage } from './pages/proxies/proxies-page.tsx';
 import { SignInPage } from './pages/sign-in/sign-in-page.tsx';
 import { StoragePage } from './pages/storage/storage-page.tsx';
 import { Link, segments } from './shell/route.tsx';
 import { Shell } from './shell/shell.tsx';
 import { Empty } from './ui/notice.tsx';
 
-const ACCOUNT_PLACES = new Set(['crawlers', 'crawl', 'storage', 'find', 'jobs', 'account']);
+const ACCOUNT_PLACES = new Set([
+  'crawlers',
+  'crawl',
+  'storage',
+  'find',
+  'jobs',
+  'account',
+  'proxies',
+]);
 const OPERATOR_PLACES = new Set(['accounts', 'system', 'setup']);
 
 /** The whole console. */
@@ -62,6 +71,8 @@ function Page() {
       return name === undefined ? <FindPage /> : <JobPage key={name} rid={name} />;
     case 'account':
       return <AccountPage />;
+    case 'proxies':
+      return <ProxiesPage />;
     case 'accounts':
       return <AccountsPage />;
     case 'system':

@@ -115,7 +115,8 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
     failures = Math.max(failures, awayFailures);
     changedMs = nowMs;
     notBeforeMs = Math.max(notBeforeMs, untilMs);
-    trouble = { kind: 'away', reason, untilMs: notBeforeMs };
+    const sinceMs = trouble?.reason === reason ? (trouble.sinceMs ?? nowMs) : nowMs;
+    trouble = { kind: 'away', reason, untilMs: notBeforeMs, sinceMs };
     return true;
   }
 
@@ -180,8 +181,8 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
     },
     restore(saved, nowMs) {
       if (trouble !== undefined) return;
-      const { kind, reason, untilMs } = saved;
-      trouble = { kind, reason, untilMs };
+      const { kind, reason, untilMs, sinceMs } = saved;
+      trouble = { kind, reason, untilMs, ...defined({ sinceMs }) };
       ({ failures, asideMs, spacingMs, awaySinceMs } = saved);
       notBeforeMs = Math.max(notBeforeMs, untilMs);
       changedMs = nowMs;

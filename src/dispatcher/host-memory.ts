@@ -5,6 +5,7 @@ import { defined } from '../domain/defined.ts';
 import type { HostState } from '../domain/host-state.ts';
 import type { Logger } from '../domain/logger.ts';
 import { createLruMap } from '../domain/lru-map.ts';
+import type { FailureReason } from '../domain/status.ts';
 import type { HostReport, HostStore, QueuedHost } from '../store/store.ts';
 import { createHostGates } from './host-gate.ts';
 import { createHostLanes, type HostLanes } from './host-lanes.ts';
@@ -78,12 +79,19 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
     }
   }
 
-  /** The host that is put aside and has the most jobs in the queue, as of the last count. */
+  /**
+   * What keeps most of a queue waiting: a used-up budget, or proxies that fail for most hosts. Else it is
+   * the host that is put aside and has the most jobs as of the last count.
+   */
   function heldUpBy(crawlerId: string, states: readonly HostState[]): HeldUp | undefined {
+    const overBudget = allOf(states, 'proxy_budget_used');
+    if (overBudget !== undefined) return overBudget;
+    const withoutProxy = allOf(states, 'proxy_unavailable');
+    if ((withoutProxy?.hosts ?? 0) > states.length / 2) return withoutProxy;
     const { host, queued } = longest.get(crawlerId)?.queued ?? {};
     const health = states.find((each) => each.host === host)?.health;
     if (host === undefined || queued === undefined || health?.kind !== 'away') return undefined;
-    const { reason, untilMs, awaySinceMs: sinceMs = untilMs } = health;
+    const { reason, untilMs, awaySinceMs = untilMs, sinceMs = awaySinceMs } = health;
     return { host, reason, sinceMs, untilMs, queued };
   }
 
@@ -184,4 +192,15 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
       if (changed.size > 0) await save();
     },
   };
+}
+
+/** The hosts that wait for a reason that is not their own. */
+function allOf(states: readonly HostState[], reason: FailureReason): HeldUp | undefined {
+  const found = states.filter(({ health }) => health?.reason === reason);
+  const [first] = found;
+  if (first === undefined) return undefined;
+  const until = found.map(({ health }) => health?.untilMs ?? 0);
+  const since = found.map(({ health }, at) => health?.sinceMs ?? until[at] ?? 0);
+  const [sinceMs, untilMs] = [Math.min(...since), Math.max(...until)];
+  return { host: first.host, reason, sinceMs, untilMs, queued: 0, hosts: found.length };
 }

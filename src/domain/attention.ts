@@ -29,7 +29,7 @@ export const SUCCESS = { crawl: 'success', delivery: 'delivery' } as const satis
 /** What is kept of an error. */
 export const MAX_STREAK_ERROR = 200;
 
-/** A host that is not reached and has most of what a crawler has queued. Survives JSON. */
+/** What most URLs that a crawler has queued wait for: a host, or proxies. Survives JSON. */
 export interface HeldUp {
   readonly host: string;
   readonly reason: string;
@@ -38,6 +38,8 @@ export interface HeldUp {
   readonly untilMs: number;
   /** Jobs of the host in the queue when they were last counted. */
   readonly queued: number;
+  /** Set where the reason concerns the crawler as a whole: the hosts whose URLs wait. */
+  readonly hosts?: number;
 }
 
 /** Why a crawler needs attention, the most urgent first, and what to do. */
@@ -49,7 +51,11 @@ export const attentionReasons = {
   crawls_fail:
     'Look at Failures for the reason of each URL. Delete or purge URLs that cannot succeed, or change their parameters and push them again.',
   host_away:
-    'Check whether the host still exists and answers this service. With proxy_unavailable its proxies fail; with proxy_budget_used max_proxy_megabytes_a_day is used up. Its URLs are tried again by themselves; purge the host to drop them.',
+    'Check whether the host still exists and answers this service. Its URLs are tried again by themselves; purge the host to drop them.',
+  proxies_fail:
+    'Look at the proxies of the pool: each fails, or is blocked by the host. The URLs are tried again by themselves; add proxies, or choose another pool.',
+  proxy_budget_used:
+    'The URLs wait for the next day (UTC). Raise max_proxy_megabytes_a_day to crawl them earlier, or purge them.',
   queue_full:
     'Pushes are refused until there is room: raise the concurrency, unpause the crawler, or purge what is no longer needed.',
 } as const;
@@ -64,6 +70,12 @@ export interface Attention {
   /** What was found, for a person. */
   readonly detail: string;
 }
+
+/** Hosts that wait for these reasons are not the trouble themselves. */
+const OF_PROXIES: Readonly<Record<string, AttentionReason>> = {
+  proxy_unavailable: 'proxies_fail',
+  proxy_budget_used: 'proxy_budget_used',
+};
 
 /** Failed tries in a row that mean trouble. */
 export const LEAST_STREAK: Readonly<Record<TryKind, number>> = { crawl: 5, delivery: 3 };
@@ -130,11 +142,15 @@ export function attentionOf(
       heldUp !== undefined &&
       queued > 0 &&
       heldUp.untilMs + STALE_MS > now.getTime() &&
-      heldUp.queued > MOST * queued;
+      (heldUp.hosts !== undefined || heldUp.queued > MOST * queued);
     if (isAway) {
-      const { host, reason, queued: own } = heldUp;
-      const detail = `${host} is put aside (${reason}) and has ${Math.min(own, queued)} of ${queued} queued URLs`;
-      add('host_away', toWall(clock, new Date(heldUp.sinceMs)), detail);
+      const { host, reason, queued: own, hosts } = heldUp;
+      const detail =
+        hosts === undefined
+          ? `${host} is put aside (${reason}) and has ${Math.min(own, queued)} of ${queued} queued URLs`
+          : `${host}${hosts > 1 ? ` and ${hosts - 1} more hosts wait` : ' waits'} (${reason}); ${queued} URLs are queued`;
+      const since = toWall(clock, new Date(heldUp.sinceMs));
+      add(OF_PROXIES[reason] ?? 'host_away', since, detail);
     } else if (counters.retrying > 0 && isTrouble('crawl', failing, last.success)) {
       add('crawls_fail', failing.crawl.since, streakDetail('tries', failing.crawl));
     }

@@ -12,7 +12,7 @@ export type ErrorKind =
 
 /** What a call named that is not there, or is there already. */
 export interface ErrorResource {
-  readonly type: 'crawler' | 'account' | 'result' | 'delivery' | 'job' | 'batch';
+  readonly type: 'crawler' | 'account' | 'result' | 'delivery' | 'job' | 'batch' | 'proxy_pool';
   /** The name or `rid` that the call gave. */
   readonly name: string;
 }

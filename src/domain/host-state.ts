@@ -29,6 +29,8 @@ export interface HostTrouble {
   readonly reason: string;
   /** Nothing is asked before. */
   readonly untilMs: number;
+  /** Since when nothing can ask it, for a host that has not failed. */
+  readonly sinceMs?: number | undefined;
 }
 
 /** What was learned of a host in trouble, for the process that crawls it next. */

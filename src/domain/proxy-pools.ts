@@ -14,9 +14,11 @@ export interface PoolProxy {
   readonly url: string | undefined;
 }
 
-/** Proxies of the operator that stand for each other. */
+/** Proxies that stand for each other. */
 export interface ProxyPool {
   readonly name: string;
+  /** The account whose pool it is; undefined for one of the operator. */
+  readonly accountId?: string;
   /** ISO countries that its sites see; `*` for all that no other pool has. */
   readonly countries: readonly string[];
   readonly proxies: readonly PoolProxy[];
@@ -49,11 +51,19 @@ export interface ProxyReport extends ProxyNumbers {
   readonly trouble: ProxyTrouble | undefined;
   /** Hosts that block it, for one account at least; a few of them. */
   readonly blockedAt: readonly string[];
+  /** The hosts with the most bytes lately; a few of them. */
+  readonly hosts: readonly ProxyHostNumbers[];
+  /** Whether its URL has a user name or a password. */
+  readonly hasPassword: boolean;
 }
 
 /** What the crawls of a host have done through the proxies of a pool. */
-export interface ProxyHostReport extends Pick<ProxyNumbers, 'pages' | 'blocks' | 'failures'> {
+export interface ProxyHostReport extends ProxyHostNumbers {
   readonly pool: string;
+}
+
+/** What the crawls of a host have done through a proxy. */
+export interface ProxyHostNumbers extends Pick<ProxyNumbers, 'pages' | 'blocks' | 'failures'> {
   readonly host: string;
   /** Of requests and responses, in both directions. */
   readonly bytes: number;
@@ -71,20 +81,42 @@ export interface PoolWish {
 export const TOR = 'tor';
 /** In place of a pool's name, and of a proxy: no proxy. */
 export const DIRECT = 'direct';
+/**
+ * Ends the URL of a proxy that an account has chosen. It is only connected to if the address guard
+ * permits it. As a part of the URL it also keeps apart what is kept by URL, such as connections.
+ */
+export const GUARDED = '#guarded';
 
 const hasCountry = ({ countries }: ProxyPool, country: string): boolean =>
   countries.includes(country);
 
+/** The pools that an account may use: the operator's, but for a name its own pool of that name. */
+export function usablePools(
+  operators: readonly ProxyPool[],
+  own: readonly ProxyPool[],
+): readonly ProxyPool[] {
+  if (own.length === 0) return operators;
+  const names = new Set(own.map(({ name }) => name));
+  return [...own, ...operators.filter(({ name }) => !names.has(name))];
+}
+
+/** Whether a crawl goes through no pool, whatever pools there are. */
+export function isDirect({ proxy, country, tor_network: tor }: PoolWish): boolean {
+  if (tor === true) return false;
+  return proxy === DIRECT || (proxy === undefined && country === undefined);
+}
+
 /**
  * The pools that a crawl may go through: none for a direct connection. Undefined when no pool is as
  * the crawl asks for. A country picks the pools that name it, else those for every other country.
+ * Those of an account come first: it does not share them, and does not mix them with the operator's.
  */
 export function findPools(
   pools: readonly ProxyPool[],
   { proxy, country, tor_network: tor }: PoolWish,
 ): readonly ProxyPool[] | undefined {
+  if (isDirect({ proxy, country, tor_network: tor })) return [];
   const name = tor === true ? TOR : proxy;
-  if (name === DIRECT) return [];
   if (name !== undefined) {
     const pool = pools.find((each) => each.name === name);
     if (pool === undefined) return undefined;
@@ -92,10 +124,12 @@ export function findPools(
       name === TOR || country === undefined || hasCountry(pool, country) || hasCountry(pool, '*');
     return isThere ? [pool] : undefined;
   }
-  if (country === undefined) return [];
-  const named = pools.filter((pool) => hasCountry(pool, country));
-  const found = named.length > 0 ? named : pools.filter((pool) => hasCountry(pool, '*'));
-  return found.length > 0 ? found : undefined;
+  for (const wanted of [country ?? '', '*']) {
+    const found = pools.filter((pool) => hasCountry(pool, wanted));
+    const own = found.filter(({ accountId }) => accountId !== undefined);
+    if (found.length > 0) return own.length > 0 ? own : found;
+  }
+  return undefined;
 }
 
 /**

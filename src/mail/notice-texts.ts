@@ -68,6 +68,8 @@ const TROUBLE: Readonly<Record<AttentionReason, string>> = {
   deliveries_fail: 'its deliveries fail',
   crawls_fail: 'its crawls fail',
   host_away: 'a host is not reached',
+  proxies_fail: 'its proxies fail',
+  proxy_budget_used: 'its megabytes of proxies are used up',
   queue_full: 'its queue is full',
 };
 

@@ -189,6 +189,17 @@ export function copySteps(from: Source): CopyStep[] {
       },
     },
     {
+      what: 'pools of proxies',
+      table: 'proxy_pools',
+      key: 'account_id',
+      into: 'proxy_pools',
+      toDocument: (row) => ({
+        _id: String(row.account_id),
+        version: Number(row.version),
+        sealed: String(row.sealed),
+      }),
+    },
+    {
       what: 'accounts',
       table: 'accounts',
       key: 'account_id',

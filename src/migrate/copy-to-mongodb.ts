@@ -74,6 +74,7 @@ export async function copyToMongodb(options: CopyOptions): Promise<CopyCount[]> 
     to: await countDays(collections.counts),
   });
   await copyRemovals(from, collections);
+  await copySecret(from, to);
   await moveAhead(to, from.clock.aheadMs);
   await progress.updateOne({ _id: 'copy' }, { $set: { done: true } });
   return counts;
@@ -119,6 +120,15 @@ async function copyRemovals(from: Source, collections: Collections): Promise<voi
       { upsert: true },
     );
   }
+}
+
+/** Copies the secret that seals what the database keeps sealed. */
+async function copySecret(from: Source, to: Db): Promise<void> {
+  const [row] = await from.query('SELECT secret FROM secret', []);
+  if (row === undefined) return;
+  await to
+    .collection<CopiedDocument>('meta')
+    .updateOne({ _id: 'secret' }, { $set: { secret: String(row.secret) } }, { upsert: true });
 }
 
 async function countRows(from: Source, table: string): Promise<number> {

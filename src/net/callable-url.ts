@@ -1,5 +1,6 @@
 import type { AddressGuard } from './address-guard.ts';
 import { parseAddress } from './ip-address.ts';
+import { proxyPort } from './proxy-tunnel.ts';
 import { bareHostname, effectivePort } from './url-parts.ts';
 
 /**
@@ -10,7 +11,16 @@ export function uncallableReason(text: string, guard: AddressGuard): string | un
   const url = URL.parse(text);
   if (url === null) return 'is not a URL';
   if (!/^https?:$/.test(url.protocol)) return 'must be an http or https URL';
-  const port = effectivePort(url);
+  return refusalReason(url, effectivePort(url), guard);
+}
+
+/** The same for the URL of a proxy: why it can never be connected to. */
+export function unusableProxyReason(text: string, guard: AddressGuard): string | undefined {
+  const url = URL.parse(text);
+  return url === null ? 'is not a URL' : refusalReason(url, proxyPort(url), guard);
+}
+
+function refusalReason(url: URL, port: number, guard: AddressGuard): string | undefined {
   if (port === 0) return 'names port 0, which nothing listens on';
   const hostname = bareHostname(url).replace(/\.$/, '');
   // RFC 6761, 6.3: these names stand for the loopback addresses.

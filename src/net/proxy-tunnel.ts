@@ -1,14 +1,27 @@
-import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { defined } from '../domain/defined.ts';
+import { GUARDED } from '../domain/proxy-pools.ts';
+import type { Claimant } from '../fairness/fair-pool.ts';
+import type { AddressGuard } from './address-guard.ts';
+import { permittedAddresses } from './guarded-connector.ts';
 import { HttpError } from './http-client.ts';
 import { httpError } from './http-failures.ts';
+import type { Lookup } from './lookup.ts';
 import { askSocks } from './socks-tunnel.ts';
 import { bareHostname, basicAuthorization, effectivePort } from './url-parts.ts';
 
-/** A connection through a proxy of the operator. */
+/** A connection through a proxy. */
 export interface TunnelRequest {
-  /** An http, https or socks5 URL, with credentials where the proxy needs them. */
+  /**
+   * An http, https or socks5 URL, with credentials where the proxy needs them. With {@link GUARDED}
+   * at its end, the proxy itself is judged by `guard`.
+   */
   readonly proxyUrl: string;
+  readonly guard: AddressGuard;
+  readonly lookup: Lookup;
+  /** On whose behalf. */
+  readonly claimant?: Claimant | undefined;
   /** A name, or an address; IPv6 without brackets. */
   readonly host: string;
   readonly port: number;
@@ -24,9 +37,9 @@ const PROXY_TIMEOUT_MS = 10_000;
 const REPLY_BYTES = 16_384;
 
 /**
- * Connects to the proxy and asks it to connect to the host. The proxy itself may have a private
- * address, because the operator chose it. Rejects with `proxy_failed` when the proxy is not reached,
- * refuses the credentials or does not speak its protocol, and with `proxy_refused` when it does not
+ * Connects to the proxy and asks it to connect to the host. A proxy that the operator chose may have
+ * a private address. Rejects with `proxy_failed` when the proxy is not reached or may not be, refuses
+ * the credentials or does not speak its protocol. Rejects with `proxy_refused` when it does not
  * connect to the host. The socket is paused.
  */
 export async function openTunnel(request: TunnelRequest): Promise<Socket> {
@@ -81,24 +94,39 @@ async function askConnect(
   if (rest.length > 0) throw httpError('proxy_failed');
 }
 
-async function connectToProxy(
-  proxy: URL,
-  { ca, onSocket }: Pick<TunnelRequest, 'ca' | 'onSocket'>,
-): Promise<Socket> {
+async function connectToProxy(proxy: URL, request: TunnelRequest): Promise<Socket> {
+  const { ca, onSocket } = request;
   const isTls = proxy.protocol === 'https:';
   const place = { host: bareHostname(proxy), port: proxyPort(proxy) };
-  const socket = isTls
-    ? connectTls({ ...place, servername: place.host, ...(ca === undefined ? {} : { ca }) })
-    : connectTcp(place);
-  onSocket?.(socket);
   try {
+    const to = { ...place, ...(proxy.hash === GUARDED ? await judged(place, request) : {}) };
+    const socket = isTls
+      ? connectTls({ ...to, servername: place.host, ...defined({ ca }) })
+      : connectTcp(to);
+    onSocket?.(socket);
     return await untilConnected(socket, isTls ? 'secureConnect' : 'connect', PROXY_TIMEOUT_MS);
   } catch (error) {
     throw httpError('proxy_failed', error);
   }
 }
 
-function proxyPort(proxy: URL): number {
+/** Lets a proxy be connected to by the addresses that the guard permits. Throws if it permits no address. */
+async function judged(
+  { host, port }: { readonly host: string; readonly port: number },
+  request: TunnelRequest,
+): Promise<{ readonly lookup: LookupFunction }> {
+  const addresses = await permittedAddresses({ ...request, port }, host, request);
+  const answers = addresses.map((address) => ({ address, family: isIP(address) }));
+  return {
+    lookup(_name, { all }, callback) {
+      if (all === true) callback(null, answers);
+      else callback(null, answers[0]?.address ?? '', answers[0]?.family);
+    },
+  };
+}
+
+/** The port of a proxy, which SOCKS5 has a usual one for, too. */
+export function proxyPort(proxy: URL): number {
   return proxy.protocol === 'socks5:' && proxy.port === '' ? SOCKS_PORT : effectivePort(proxy);
 }
 

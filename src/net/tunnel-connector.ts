@@ -37,8 +37,7 @@ export async function connectThroughProxy(
   options: { readonly claimant?: Claimant; readonly onSocket?: (socket: Socket) => void } = {},
 ): Promise<Socket> {
   const { hostname, port } = target;
-  const open = (host: string): Promise<Socket> =>
-    openTunnel({ proxyUrl: route.proxyUrl, host, port, ca: route.ca, onSocket: options.onSocket });
+  const open = (host: string): Promise<Socket> => openTunnel({ ...route, ...options, host, port });
   if (hostname.endsWith('.onion') && route.proxyUrl === route.torProxy) return open(hostname);
   const all = route.proxyTarget === 'name';
   const { claimant } = options;

@@ -6,6 +6,7 @@ import type { ServiceClock } from '../domain/clock.ts';
 import type { CrawlerDefaults } from '../domain/crawler-settings.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { AccountLimits } from '../domain/quotas.ts';
+import { createSeal } from '../domain/seal.ts';
 import type { TimedWork, Tracing } from '../domain/tracing.ts';
 import type { CrawlEngine } from '../engine/engine.ts';
 import type { RobotsGate } from '../engine/politeness/robots-gate.ts';
@@ -14,6 +15,7 @@ import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { DeliveryOutcome, JobOutcome, PushLimits, Store } from '../store/store.ts';
 import type { CrawlThreads } from '../threads/crawl-threads.ts';
 import type { Webhook } from '../webhook/webhook.ts';
+import { type AccountPools, createAccountPools } from './accounts/account-pools.ts';
 import { type AccountManagement, createAccountManagement } from './accounts/accounts.ts';
 import { type AuditTrail, createAuditTrail } from './accounts/audit-trail.ts';
 import { type Authenticator, createAuthenticator } from './accounts/authenticate.ts';
@@ -39,6 +41,7 @@ import { createReadSitemap, type ReadSitemap } from './crawls/read-sitemap.ts';
 import type { SharedResources } from './crawls/shared-resources.ts';
 import { withStoredPages } from './crawls/stored-pages.ts';
 import { tracedCrawling } from './crawls/traced-crawling.ts';
+import { createUsablePools } from './crawls/usable-pools.ts';
 import type { WaysOut } from './crawls/ways-out.ts';
 import { createTestDelivery, type TestDelivery } from './deliveries/test-delivery.ts';
 import { type AttentionWatch, createAttentionWatch } from './notices/attention-watch.ts';
@@ -74,6 +77,8 @@ export interface ServiceDeps {
   readonly browser: CrawlEngine;
   readonly robots: RobotsGate;
   readonly waysOut: WaysOut;
+  /** The secret that seals what the database keeps sealed. */
+  readonly secret: string;
   readonly shared: SharedResources;
   readonly webhook: Webhook;
   readonly mailer: Mailer;
@@ -112,6 +117,8 @@ export interface ServiceSettings {
   readonly browserPages: number;
   /** Why a callback URL can never be called; undefined if it can. */
   readonly whyNotCallable: (callbackUrl: string) => string | undefined;
+  /** The same for the proxies of accounts. */
+  readonly whyNotUsable: (proxyUrl: string) => string | undefined;
   /** Whether clients may run scripts of their own in pages. */
   readonly allowsSnippets: boolean;
   readonly defaults: CrawlerDefaults;
@@ -131,6 +138,9 @@ export interface Service {
   readonly tokenWatch: TokenWatch;
   readonly accounts: AccountManagement;
   readonly quotas: Quotas;
+  readonly accountPools: AccountPools;
+  /** What the proxies of an account have done, as this process knows. */
+  readonly listProxies: WaysOut['listOf'];
   readonly crawlers: CrawlerManagement;
   readonly hosts: HostManagement;
   readonly hostReads: HostReads;
@@ -190,12 +200,26 @@ export function createService(deps: ServiceDeps): Service {
     limits,
     pushesPerSecond: settings.pushRatePerSecond,
   });
-  const offer = { pools: deps.waysOut.pools, allowsSnippets: settings.allowsSnippets };
+  const accountPools = createAccountPools({
+    store,
+    seal: createSeal(deps.secret, 'pools of proxies'),
+    clock,
+    whyNotUsable: settings.whyNotUsable,
+    onChange: (accountId) => usablePools.forget(accountId),
+  });
+  const usablePools = createUsablePools({
+    operators: deps.waysOut.pools,
+    read: accountPools.read,
+    clock,
+    logger,
+  });
+  const offers = { usablePools, allowsSnippets: settings.allowsSnippets };
   const plainCrawling = createCrawling({
     threads,
     browser: deps.browser,
     robots: deps.robots,
     waysOut: deps.waysOut,
+    usablePools,
     screenshots: store.screenshots,
     sessions: createCookieSessions({ store: store.cookieSessions, clock, logger }),
     clock,
@@ -208,7 +232,7 @@ export function createService(deps: ServiceDeps): Service {
     maxBodyBytes: settings.maxBodyBytes,
   });
   const budgets = createProxyBudgets({ stats: store.stats, clock, logger });
-  const ladders = createLadders({ pools: deps.waysOut.pools, clock, logger });
+  const ladders = createLadders({ usablePools, clock, logger });
   const crawlJobs = createCrawlJobs({ crawling, ladders, budgets, clock, retentionDays });
   const crawlTimes = createCrawlTimes();
   const dispatcher = wireDispatcher(deps, { access, crawlJobs, quotas, crawlTimes });
@@ -237,7 +261,7 @@ export function createService(deps: ServiceDeps): Service {
     tracing,
     limits,
     quotas,
-    offer,
+    offers,
     ratePerSecond: settings.pushRatePerSecond,
     onPushed: observe.push,
     onAccountLimitReached: ({ account }) => reportFullQueue(deps, notices, account),
@@ -258,7 +282,7 @@ export function createService(deps: ServiceDeps): Service {
     pushing,
     quotas,
     clock,
-    offer,
+    offers,
     defaults,
     retentionDays,
     maxBodyBytes: settings.maxBodyBytes,
@@ -298,8 +322,10 @@ export function createService(deps: ServiceDeps): Service {
       quotas,
       attention,
       whyNotCallable: settings.whyNotCallable,
-      offer,
+      usablePools,
     }),
+    accountPools,
+    listProxies: deps.waysOut.listOf,
     hosts: createHostManagement({ store, access, dispatcher, scheduler, clock }),
     hostReads,
     jobs,

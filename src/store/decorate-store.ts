@@ -27,6 +27,7 @@ export function decorateStore(store: Store, around: AroundCall): Store {
     processes: decorated(store.processes, 'processes', around),
     cookieSessions: decorated(store.cookieSessions, 'cookieSessions', around),
     audit: decorated(store.audit, 'audit', around),
+    proxyPools: decorated(store.proxyPools, 'proxyPools', around),
     ping: () => around('ping', () => store.ping()),
     maintain: (now, signal) => around('maintain', () => store.maintain(now, signal)),
     close: () => around('close', () => store.close()),

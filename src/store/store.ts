@@ -12,6 +12,7 @@ import type { DeliveryStore } from './delivery-store.ts';
 import type { HostStore } from './host-store.ts';
 import type { ListingStore } from './listing-store.ts';
 import type { ProcessStore } from './process-store.ts';
+import type { ProxyPoolStore } from './proxy-pool-store.ts';
 import type { QueueStore } from './queue-store.ts';
 import type { RateStore } from './rate-store.ts';
 import type { ScreenshotStore } from './screenshot-store.ts';
@@ -25,6 +26,7 @@ export type * from './failed-crawls.ts';
 export type * from './host-store.ts';
 export type * from './listing-store.ts';
 export type * from './process-store.ts';
+export type * from './proxy-pool-store.ts';
 export type * from './queue-store.ts';
 export type * from './rate-store.ts';
 export type * from './screenshot-store.ts';
@@ -57,6 +59,7 @@ export interface Store {
   readonly processes: ProcessStore;
   readonly cookieSessions: CookieSessionStore;
   readonly audit: AuditStore;
+  readonly proxyPools: ProxyPoolStore;
   /** How the transactions of this process ended; undefined of a database that aborts none. */
   readonly transactions?: (() => TransactionCounts) | undefined;
   /** Resolves when the database answers; throws `unavailable` otherwise. */

@@ -4,6 +4,7 @@ import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/listen.ts';
 import { startMailServer } from '../support/mail-server.ts';
+import { type ProxyFault, startProxy } from '../support/proxy.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startSite } from '../support/site.ts';
 import { createTestClock } from '../support/test-clock.ts';
@@ -107,6 +108,35 @@ test('a crawler most of whose URLs belong to a host that is not reached names th
   expect(Date.parse(found.since)).toBeGreaterThan(Date.now() - 10 * MINUTE);
   expect(await troubled(app)).toMatchObject([{ attention: [{ reason: 'host_away' }] }]);
   await crawler.post('purge');
+  await eventually(async () => expect((await crawler.details()).attention).toEqual([]));
+});
+
+test('a crawler of many hosts whose pool has no proxy that works needs attention', async () => {
+  let fault: ProxyFault | undefined = 'login';
+  await using proxy = await startProxy({ fault: () => fault });
+  const clock = createTestClock();
+  await using sites = new AsyncDisposableStack();
+  const hosts = [];
+  for (let n = 0; n < 4; n += 1) hosts.push(sites.use(await startSite()));
+  await using app = await startApp({
+    clock,
+    env: { PROXIES: JSON.stringify({ fast: proxy.url }) },
+  });
+  const crawler = await createCrawler(app, 'proxied', { proxy: 'fast' });
+  const before = clock.now().getTime();
+  const rids = await Promise.all(hosts.map(({ url }) => crawler.push(`${url}/page/1`)));
+  const found = await eventually(async () => {
+    const { attention } = await crawler.details();
+    expect(attention).toMatchObject([{ reason: 'proxies_fail' }]);
+    return attention[0] as Attention;
+  });
+  expect(found.detail).toContain('4 URLs are queued');
+  expect(found.next_step).toContain('add proxies');
+  expect(Math.abs(Date.parse(found.since) - before)).toBeLessThan(5 * MINUTE);
+  await eventually(async () => expect(await metric(app, 'proxies_fail')).toBe(1));
+  fault = undefined;
+  clock.advance(15 * MINUTE);
+  for (const rid of rids) await crawler.stored(rid);
   await eventually(async () => expect((await crawler.details()).attention).toEqual([]));
 });
 

@@ -53,3 +53,50 @@ test('the operator sees proxies and hosts in the console, and nobody sees a pass
   await settings.context().close();
   browser.problems.splice(0).forEach((each) => expect(each).toContain('400'));
 });
+
+test('an account makes, changes and removes a pool of its own in the console', async () => {
+  await using proxy = await startProxy({});
+  await using site = await startSite();
+  const secret = 'sesame-seed-4713';
+  await using app = await startApp();
+  await using browser = await openConsoleBrowser(app.url);
+  const page = await browser.open('/proxies', NORMAL);
+  const seen: string[] = [];
+  await page.getByRole('button', { name: 'New pool' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name').fill('mine');
+  const bad = `http://user:${secret}@10.0.0.1:3128`;
+  await dialog.getByLabel('Proxies', { exact: true }).fill(`${proxy.url}\n${bad}`);
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.getByRole('strong').getByText('proxies[1] names 10.0.0.1').waitFor();
+  await dialog.getByLabel('Proxies', { exact: true }).fill(proxy.url);
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  const row = page
+    .getByRole('table', { name: 'Pools' })
+    .getByRole('row')
+    .filter({ hasText: 'mine' });
+  await row.waitFor();
+  const query = { token: NORMAL, format: 'json', proxy: 'mine', url: `${site.url}/page/1` };
+  const { json } = await app.rest('GET', `/?${new URLSearchParams(query)}`);
+  expect(json).toMatchObject({ pc_status: 200 });
+  await row.getByRole('button', { name: 'Show the proxies of mine' }).click();
+  const proxies = page.getByRole('table', { name: 'Proxies' }).getByRole('row');
+  await proxies
+    .filter({ hasText: new URL(proxy.url).host })
+    .getByText(site.host)
+    .waitFor();
+  seen.push(await page.content());
+
+  await row.getByRole('button', { name: 'Change mine' }).click();
+  await dialog.getByLabel('Countries').fill('DE, FR');
+  seen.push(await dialog.innerHTML());
+  expect(await dialog.getByLabel('Proxies', { exact: true }).inputValue()).toBe('');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await row.getByText('DE, FR').waitFor();
+  await row.getByRole('button', { name: 'Delete mine' }).click();
+  await dialog.getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('No pool of your own yet').waitFor();
+  for (const each of seen) expect(each).not.toMatch(/password@127|sesame/);
+  await page.context().close();
+  browser.problems.splice(0).forEach((each) => expect(each).toContain('400'));
+});

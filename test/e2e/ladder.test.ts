@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { JAVASCRIPT, NORMAL, PATIENT, QUICK, startApp, type TestApp } from '../support/app.ts';
 import { type CrawlerClient, createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startProxies } from '../support/proxy.ts';
@@ -35,7 +35,8 @@ async function startWithPools(options: Parameters<typeof startApp>[0] = {}) {
   const proxies = stack.use(await startProxies({}, {}));
   const [a, b] = proxies;
   const PROXIES = JSON.stringify({ a: a?.url, b: b?.url });
-  const app = stack.use(await startApp({ ...options, env: { PROXIES, ...options.env } }));
+  const env = { PROXIES, ...options.env };
+  const app = stack.use(await startApp({ timing: PATIENT, ...options, env }));
   const owned = stack.move();
   return Object.assign(app, { [Symbol.asyncDispose]: () => owned.disposeAsync() });
 }
@@ -103,7 +104,7 @@ describe('a URL that its host blocks', () => {
     const clock = createFrozenClock();
     await using site = await startSite({ routes: { '/page': guarded((from) => from === B) } });
     await using receiver = await startReceiver();
-    await using app = await startWithPools({ clock });
+    await using app = await startWithPools({ clock, timing: QUICK });
     const delayMs = 600_000;
     const crawler = await createCrawler(app, 'shown', {
       escalate: LADDER,

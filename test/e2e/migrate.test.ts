@@ -52,6 +52,9 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
       expect(json.completed).toBe(45);
     });
     await app.rest('POST', `/crawler/${NORMAL}/store/pause`);
+    const pool = { name: 'own', proxies: ['http://user:password@127.0.0.1:3128'] };
+    const made = await app.rest('POST', `/proxies/${NORMAL}`, pool);
+    expect(made.status, made.text).toBe(200);
     const waiting = await push('store', 'later', 700);
     const before = (await app.rest('GET', `/crawler/${NORMAL}/stats`)).json;
     const stored = (await app.rest('GET', `/storage?token=${NORMAL}&rid=${done[0]}`)).text;
@@ -96,6 +99,8 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
       status: 'QUEUED',
       request_info: { url: `${site.url}/later/0` },
     });
+    const opened = await after.rest('GET', `/proxies/${NORMAL}/own`);
+    expect(opened.json.proxies).toMatchObject([{ proxy: '127.0.0.1:3128', has_credentials: true }]);
     await after.rest('POST', `/crawler/${NORMAL}/store/unpause`);
     await eventually(
       async () => {

@@ -184,6 +184,14 @@ const calls: readonly (readonly [string, () => Sent])[] = [
   ['GetReadiness', () => ({})],
   ['GetMetrics', () => ({})],
   ['StreamResults', () => ({ query: { follow: 'true' } })],
+  [
+    'CreateProxyPool',
+    () => ({ body: { name: 'pool', proxies: ['http://a:b@127.0.0.1:3128'], countries: 'DE' } }),
+  ],
+  ['ListProxyPools', () => ({})],
+  ['GetProxyPool', () => name('pool')],
+  ['UpdateProxyPool', () => ({ ...name('pool'), body: { countries: '' } })],
+  ['DeleteProxyPool', () => name('pool')],
   ['GetInstallation', () => ({})],
   ['GetSetup', () => ({})],
   ['ListProxies', () => ({})],
@@ -196,6 +204,12 @@ const calls: readonly (readonly [string, () => Sent])[] = [
   ['PurgeCrawler', () => name('paused')],
   ['DeleteCrawler', () => name('new')],
 ];
+
+/** Bytes of bodies that calls refuse, where more than 64 KiB are taken. */
+const TOO_LONG: Readonly<Record<string, number>> = {
+  PushBatch: 11_000_000,
+  CreateProxyPool: 400_000,
+};
 
 // Needs a token that a stream has sent.
 const elsewhere = ['AcknowledgeResults'];
@@ -244,7 +258,7 @@ test('every operation refuses as the document says', async () => {
       await refuses(422, { ...known, body: { no_such_field: 1 } });
       await refuses(413, {
         ...known,
-        body: 'x'.repeat(operationId === 'PushBatch' ? 11_000_000 : 70_000),
+        body: 'x'.repeat(TOO_LONG[operationId] ?? 70_000),
       });
     }
   }

@@ -44,7 +44,9 @@ test('URLs wait when their crawler has used its megabytes of proxies, also in an
   await eventually(async () => {
     expect(await crawler.details()).toMatchObject({
       activity: { completed: 2, failed: 0, retrying: 0 },
-      attention: [{ reason: 'host_away', detail: expect.stringContaining('proxy_budget_used') }],
+      attention: [
+        { reason: 'proxy_budget_used', detail: expect.stringContaining('1 URLs are queued') },
+      ],
     });
   });
   expect(first.log.join('\n')).toContain('the crawler has used the megabytes of its proxies');

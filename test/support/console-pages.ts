@@ -26,6 +26,7 @@ const PAGES: readonly (readonly [path: string, token: string])[] = [
   ['/jobs/0123456789abcdef01234567', NORMAL],
   ['/storage', NORMAL],
   ['/account', NORMAL],
+  ['/proxies', NORMAL],
   ['/accounts', ADMIN],
   ['/system', ADMIN],
   ['/setup', ADMIN],

@@ -6,6 +6,7 @@ import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.
 import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { HostService } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
 import { OperatorService } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
+import { ProxyService } from '../../gen/queuedcrawler/v1/proxy_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
@@ -61,6 +62,14 @@ const requests: readonly (readonly [DescMethod, object])[] = [
   [HostService.method.pauseHost, { name: 'fuzz', host: 'a.example:81' }],
   [HostService.method.unpauseHost, { name: 'fuzz', host: 'a.example:81' }],
   [HostService.method.purgeHost, { name: 'fuzz', host: 'a.example:81' }],
+  [ProxyService.method.createProxyPool, { name: 'fuzz', proxies: ['http://a:b@203.0.113.7:1'] }],
+  [ProxyService.method.listProxyPools, {}],
+  [ProxyService.method.getProxyPool, { name: 'fuzz' }],
+  [
+    ProxyService.method.updateProxyPool,
+    { name: 'fuzz', gateway: 'http://u-{session}:p@g.example' },
+  ],
+  [ProxyService.method.deleteProxyPool, { name: 'fuzz' }],
   [WatchService.method.watchCrawlers, { nameContains: 'f' }],
   [WatchService.method.watchCrawler, { name: 'fuzz' }],
   [WatchService.method.watchActivity, {}],

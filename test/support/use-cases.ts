@@ -57,6 +57,9 @@ export async function openEmbeddedStore(): Promise<AsyncDisposable & { readonly 
   };
 }
 
+/** No account may use a pool of proxies. */
+export const NO_POOLS = { of: async () => [] };
+
 let accounts = 0;
 
 /**
@@ -120,7 +123,7 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
       ...deps,
       attention: () => [],
       defaults: options.defaults ?? {},
-      offer: { pools: [] },
+      usablePools: NO_POOLS,
       whyNotCallable: (url) => (url.includes('//localhost') ? 'is this machine' : undefined),
     }),
     jobs: createJobManagement({ ...deps, logger: silentLogger }),
@@ -130,7 +133,7 @@ export function createUseCases(store: Store, options: UseCaseOptions = {}) {
       logger: silentLogger,
       tracing: noTracing,
       limits: { crawlerQueue: 1_000, accountQueue: 1_000, ...options.pushLimits },
-      offer: { pools: [], allowsSnippets: false },
+      offers: { usablePools: NO_POOLS, allowsSnippets: false },
       ratePerSecond: options.ratePerSecond ?? 0,
       onPushed: (accepted, refused) => void calls.pushed.push([accepted, refused]),
       onAccountLimitReached: ({ account }) => void calls.overLimit.push(account.accountId),

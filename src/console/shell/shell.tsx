@@ -24,6 +24,7 @@ const ACCOUNT_PLACES: readonly Place[] = [
   { path: '/crawl', title: 'Crawl', icon: 'crawl', keys: 'g p' },
   { path: '/storage', title: 'Storage', icon: 'storage', keys: 'g r' },
   { path: '/find', title: 'Find', icon: 'find', keys: 'g f' },
+  { path: '/proxies', title: 'Proxies', icon: 'proxies', keys: 'g x' },
   { path: '/account', title: 'Account', icon: 'account', keys: 'g a' },
 ];
 const OPERATOR_PLACES: readonly Place[] = [

@@ -8,6 +8,7 @@ const PATHS = {
     'M9 11a4 4 0 1 0 0-8 4 4 0 0 0 0 8zM2 21a7 7 0 0 1 14 0M16 3a4 4 0 0 1 0 8M22 21a7 7 0 0 0-5-6.7',
   system: 'M4 5h16v6H4zM4 13h16v6H4zM8 8h.01M8 16h.01',
   setup: 'M4 12l5 5L20 6',
+  proxies: 'M4 12h6l4-6h6M10 12l4 6h6M17 3l3 3-3 3M17 15l3 3-3 3',
   add: 'M12 5v14M5 12h14',
   theme: 'M12 3a9 9 0 1 0 9 9 7 7 0 0 1-9-9z',
   leave: 'M15 4h4v16h-4M10 8l-4 4 4 4M6 12h10',

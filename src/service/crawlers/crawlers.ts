@@ -9,11 +9,12 @@ import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { crawlerNotFound, DomainError, invalidField } from '../../domain/errors.ts';
 import { fieldName } from '../../domain/field-name.ts';
-import { parseRungs } from '../../domain/rungs.ts';
+import { parseRungs, type Rung } from '../../domain/rungs.ts';
 import { rotateSecrets } from '../../domain/webhook-signature.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
+import type { UsablePools } from '../crawls/usable-pools.ts';
 import { assertPool, assertProxies, type CrawlOffer } from '../queue/crawl-request.ts';
 import type { ReadAttention } from '../reads/overviews.ts';
 import { BEFORE_CLIENT_NAMES } from './async-crawler.ts';
@@ -85,7 +86,7 @@ export interface CrawlerManagementDeps {
   readonly attention: ReadAttention;
   /** Why a callback URL can never be called; undefined when it may be callable. */
   readonly whyNotCallable: (callbackUrl: string) => string | undefined;
-  readonly offer: Pick<CrawlOffer, 'pools'>;
+  readonly usablePools: Pick<UsablePools, 'of'>;
 }
 
 const CHANGEABLE = ['callback_url', ...settingNames.map(fieldName)]
@@ -96,14 +97,18 @@ const CHANGEABLE = ['callback_url', ...settingNames.map(fieldName)]
 export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerManagement {
   const { store, access, clock } = deps;
 
-  function checked(
+  async function checked(
     input: CrawlerInput,
-    { tokenType }: TokenOwner,
+    { tokenType, account }: TokenOwner,
     before?: Crawler,
-  ): CheckedCrawlerInput {
+  ): Promise<CheckedCrawlerInput> {
     const wanted = checkCrawlerInput(input);
-    assertProxies({ proxy: wanted.settings.proxy }, deps.offer);
-    assertLadder({ ...before, ...wanted.settings, tokenType }, deps.offer);
+    const settings = { ...before, ...wanted.settings, tokenType };
+    const named = [wanted.settings.proxy, ...parseRungs(settings.escalate ?? '').map(toPool)];
+    const wishes = named.map((proxy) => ({ proxy }));
+    const offer = { pools: await deps.usablePools.of(account.accountId, wishes) };
+    assertProxies({ proxy: wanted.settings.proxy }, offer);
+    assertLadder(settings, offer);
     const why =
       wanted.callbackUrl === undefined ? undefined : deps.whyNotCallable(wanted.callbackUrl);
     if (why === undefined) return wanted;
@@ -151,7 +156,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
   return {
     async create(owner, name, input) {
-      const wanted = checked(input, owner);
+      const wanted = await checked(input, owner);
       const { settings, callbackUrl } = wanted;
       const { accountId } = owner.account;
       const { tokenType } = owner;
@@ -190,7 +195,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
     async update(owner, name, input, etag) {
       const crawler = await access.find(owner, name);
-      const wanted = checked(input, owner, crawler);
+      const wanted = await checked(input, owner, crawler);
       assertFixed(crawler, wanted);
       const patch = { ...wanted.settings, ...defined({ callbackUrl: wanted.callbackUrl }) };
       if (Object.keys(patch).length === 0) {
@@ -262,6 +267,8 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
     },
   };
 }
+
+const toPool = ({ pool }: Rung): string => pool;
 
 /** Throws `invalid` when a crawler cannot climb its ladder. */
 function assertLadder(

@@ -173,7 +173,10 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       crawled.held?.release();
       return { ...release(job, after(failure.retryAfterMs ?? BUSY_MS)), ...untold };
     }
-    const dueAt = retryAt(job, crawler, failure, hostAwaySince);
+    const planned = retryAt(job, crawler, failure, hostAwaySince);
+    const isNext = job.retry === 0 && crawled.ofProxy === 'lost';
+    // Another proxy is tried at once. The host may be silent to all, so further retries wait.
+    const dueAt = planned !== undefined && isNext ? after(0) : planned;
     if (dueAt === undefined) return { ...end(job, crawler, crawled, tries), ...told };
     crawled.held?.release();
     return { ...retry(job, dueAt, { failure: failure.reason, tries }), ...told };
@@ -182,7 +185,8 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   return {
     async crawl(job, crawler, signal, { hostAwaySince, onSent } = {}) {
       if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
-      const rungTry = deps.ladders.start(job, crawler);
+      const rungTry =
+        crawler.escalate === undefined ? undefined : await deps.ladders.start(job, crawler);
       const triesAfter = startTry(job, rungTry?.rung.name);
       let crawled: PoliteCrawl;
       try {
@@ -321,7 +325,7 @@ function windowStart(job: QueuedJob, now: Date, hostAwaySince: Date | undefined)
 
 /** What a crawl tells about its host. */
 function hostAnswer(
-  { result, isOfProxy, proxyOpensAtMs }: PoliteCrawl,
+  { result, ofProxy, proxyOpensAtMs }: PoliteCrawl,
   crawler: Crawler,
   { parameters }: QueuedJob,
   rungTry: RungTry | undefined,
@@ -335,7 +339,7 @@ function hostAnswer(
     const reason = failure?.reason ?? 'proxy_unavailable';
     return isOfAll ? { kind: 'waits', reason, untilMs: proxyOpensAtMs } : undefined;
   }
-  if (isOfProxy === true) return originalStatus > 0 ? { kind: 'answered' } : undefined;
+  if (ofProxy !== undefined) return originalStatus > 0 ? { kind: 'answered' } : undefined;
   if (originalStatus === 429 || originalStatus === 503) {
     return { kind: 'slow', ...defined({ retryAfterMs: failure?.retryAfterMs }) };
   }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
+import { isDirect } from '../../domain/proxy-pools.ts';
 import { createRid } from '../../domain/rid.ts';
 import { sessionKey } from '../../domain/session-key.ts';
 import type { FailureReason } from '../../domain/status.ts';
@@ -11,7 +12,10 @@ import type { ScreenshotStore } from '../../store/store.ts';
 import { buildResult } from '../../threads/build-result.ts';
 import type { Crawled, CrawlOrder, CrawlThreads } from '../../threads/crawl-threads.ts';
 import type { CookieSessions } from './cookie-sessions.ts';
-import type { WayOut, WaysOut } from './ways-out.ts';
+import type { WayOut } from './pool-ways.ts';
+import type { ProxyVerdict } from './proxy-health.ts';
+import type { UsablePools } from './usable-pools.ts';
+import type { WaysOut } from './ways-out.ts';
 
 const SCREENSHOT_MS = 60 * 60 * 1_000;
 /** Further proxies that one crawl tries when they fail before the target is asked. */
@@ -24,8 +28,8 @@ export interface PoliteCrawl extends Crawled {
   readonly robotsDelayMs?: number;
   /** Whether the page is a stored one, and nothing was requested. */
   readonly isStored?: true;
-  /** Whether the proxy had part in how the crawl ended, so it tells nothing about the host. */
-  readonly isOfProxy?: true;
+  /** The part that the proxy had in how the crawl ended, which then tells nothing about the host. */
+  readonly ofProxy?: Extract<ProxyVerdict, 'lost' | 'blocked'>;
   /** Bytes of the crawl that have passed through proxies. */
   readonly proxyBytes?: number;
   /** No proxy of the pool may be used before; in milliseconds of the service time. */
@@ -52,7 +56,8 @@ export interface CrawlingDeps {
   /** Crawls of the JavaScript token. */
   readonly browser: CrawlEngine;
   readonly robots: RobotsGate;
-  readonly waysOut: WaysOut;
+  readonly waysOut: Pick<WaysOut, 'choose'>;
+  readonly usablePools: Pick<UsablePools, 'of'>;
   readonly screenshots: Pick<ScreenshotStore, 'put'>;
   readonly sessions: CookieSessions;
   readonly clock: Clock;
@@ -135,9 +140,12 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
    */
   async function crawl(order: CrawlOrder, signal: AbortSignal): Promise<PoliteCrawl> {
     const { task } = order;
+    const { parameters } = task.request;
+    const wish = { ...parameters, proxy: parameters.proxy ?? task.pool };
     let proxyBytes = 0;
     for (let tries = 0; ; tries += 1) {
-      const way = deps.waysOut.choose(order, tries);
+      const pools = isDirect(wish) ? [] : await deps.usablePools.of(task.accountId, [wish]);
+      const way = deps.waysOut.choose(order, tries, pools);
       if ('refused' in way) return result(failedPage(task, way.refused), order);
       if ('opensAtMs' in way) return { ...(await unavailable(order, way)), proxyBytes };
       let crawled: PoliteCrawl | undefined;
@@ -153,7 +161,7 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
         task.budget?.spent(way.bytes());
         proxyBytes += way.bytes();
         if (crawled !== undefined && (verdict === 'lost' || verdict === 'blocked'))
-          crawled = { ...crawled, isOfProxy: true };
+          crawled = { ...crawled, ofProxy: verdict };
       }
       if (crawled.result.failure?.reason !== 'proxy_failed') return { ...crawled, proxyBytes };
       crawled.held?.release();

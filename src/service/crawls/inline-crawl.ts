@@ -16,7 +16,12 @@ import { BASE_BYTES, type Crawled, type CrawlOrder } from '../../threads/crawl-t
 import { ThreadLost } from '../../threads/thread-lost.ts';
 import type { Quotas } from '../accounts/quotas.ts';
 import { ASYNC_CRAWLER, ensureAsyncCrawler } from '../crawlers/async-crawler.ts';
-import { type CrawlInput, type CrawlOffer, parseCrawlRequest } from '../queue/crawl-request.ts';
+import {
+  type CrawlInput,
+  type CrawlOffers,
+  offerFor,
+  parseCrawlRequest,
+} from '../queue/crawl-request.ts';
 import type { Pushing } from '../queue/push.ts';
 import type { Crawling } from './crawling.ts';
 import type { SharedResources } from './shared-resources.ts';
@@ -58,7 +63,7 @@ export interface InlineCrawlDeps {
   readonly pushing: Pushing;
   readonly quotas: Pick<Quotas, 'assertStorage' | 'reserveStorage' | 'takeRequest'>;
   readonly clock: ServiceClock;
-  readonly offer: CrawlOffer;
+  readonly offers: CrawlOffers;
   readonly defaults: CrawlerDefaults;
   readonly retentionDays: number;
   /** The longest page. */
@@ -133,7 +138,8 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
       const { accountId } = owner.account;
       const { tokenType } = owner;
       deps.quotas.takeRequest(owner.account);
-      const { request } = parseCrawlRequest(input, tokenType, deps.offer);
+      const offer = await offerFor(deps.offers, accountId, [input]);
+      const { request } = parseCrawlRequest(input, tokenType, offer);
       if (!store && request.parameters.screenshot === true) {
         await deps.quotas.assertStorage(owner.account, 'screenshot');
       }

@@ -4,10 +4,11 @@ import { HOUR_MS, MINUTE_MS } from '../../domain/durations.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
-import { DIRECT, type ProxyPool } from '../../domain/proxy-pools.ts';
+import { DIRECT } from '../../domain/proxy-pools.ts';
 import { parseRungs, type Rung } from '../../domain/rungs.ts';
 import { type FailureReason, parseSuccessCodes } from '../../domain/status.ts';
 import type { PoliteCrawl } from './crawling.ts';
+import type { UsablePools } from './usable-pools.ts';
 
 /** A URL that was blocked, and is tried by the next rung. */
 export interface Climb {
@@ -36,7 +37,7 @@ export interface RungNumbers {
 /** Chooses the rungs of crawlers that have a ladder. */
 export interface Ladders {
   /** Undefined if the crawler has no ladder, or the push has chosen a way out itself. */
-  start(job: QueuedJob, crawler: Crawler): RungTry | undefined;
+  start(job: QueuedJob, crawler: Crawler): Promise<RungTry | undefined>;
   /** By the name of the rung. */
   numbers(): ReadonlyMap<string, Readonly<RungNumbers>>;
 }
@@ -76,12 +77,11 @@ interface KnownHost {
 
 /** Makes the choice; no host is known to block. */
 export function createLadders(deps: {
-  readonly pools: readonly ProxyPool[];
+  readonly usablePools: Pick<UsablePools, 'of'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }): Ladders {
   const { clock, logger } = deps;
-  const poolNames = new Set([DIRECT, ...deps.pools.map(({ name }) => name)]);
   const hosts = createLruMap<string, KnownHost>({ maxEntries: MAX_HOSTS });
   const numbers = new Map<string, RungNumbers>();
 
@@ -107,19 +107,26 @@ export function createLadders(deps: {
     numbers.set(rung.name, known);
   }
 
-  /** The rungs that a job can take, as the operator may have removed a pool, and a browser only loads pages. */
-  function rungsFor({ method }: QueuedJob, ladder: string): readonly Rung[] {
-    return parseRungs(ladder).filter(
-      ({ pool, inBrowser }) => poolNames.has(pool) && !(inBrowser && method !== 'GET'),
+  /** The rungs that a job can take, as a pool may have been removed, and a browser only loads pages. */
+  async function rungsFor(
+    { method, accountId }: QueuedJob,
+    ladder: string,
+  ): Promise<readonly Rung[]> {
+    const rungs = parseRungs(ladder);
+    const wishes = rungs.map(({ pool }) => ({ proxy: pool }));
+    const pools = await deps.usablePools.of(accountId, wishes);
+    const names = new Set([DIRECT, ...pools.map(({ name }) => name)]);
+    return rungs.filter(
+      ({ pool, inBrowser }) => names.has(pool) && !(inBrowser && method !== 'GET'),
     );
   }
 
   return {
-    start(job, crawler) {
+    async start(job, crawler) {
       const { proxy, country, tor_network: tor } = job.parameters;
       if (crawler.escalate === undefined) return undefined;
       if (proxy !== undefined || country !== undefined || tor === true) return undefined;
-      const rungs = rungsFor(job, crawler.escalate);
+      const rungs = await rungsFor(job, crawler.escalate);
       const known = knownHost(`${crawler.crawlerId} ${job.host}`);
       const startedMs = clock.now().getTime();
       const before = rungAfter(rungs, job.climbed);

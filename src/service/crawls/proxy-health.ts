@@ -72,9 +72,6 @@ const SLOW = { ms: 5_000, times: 5, samples: 5 } as const;
 const MEAN_WEIGHT = 0.9;
 /** While another crawl is the try. */
 const TRY_MS = 1_000;
-/** Proxies in trouble that are remembered, for each account and host. */
-const MAX_TROUBLES = 20_000;
-const MAX_HOSTS = 10_000;
 /** Hosts of a proxy that are listed. */
 const MAX_LISTED = 5;
 
@@ -99,14 +96,20 @@ interface KnownHost {
   samples: number;
 }
 
-/** Makes the health of proxies that nothing is known of. */
-export function createProxyHealth(): ProxyHealth {
+/**
+ * Makes the health of proxies that nothing is known of. Remembers `maxTroubles` proxies in trouble, for
+ * each account and host, and `maxHosts` hosts that have answered.
+ */
+export function createProxyHealth(bounds: {
+  readonly maxTroubles: number;
+  readonly maxHosts: number;
+}): ProxyHealth {
   const forAll = new Map<string, Entry>();
   const forSome = createLruMap<string, Entry>({
-    maxEntries: MAX_TROUBLES,
+    maxEntries: bounds.maxTroubles,
     isPinned: ({ running }) => running > 0,
   });
-  const hosts = createLruMap<string, KnownHost>({ maxEntries: MAX_HOSTS });
+  const hosts = createLruMap<string, KnownHost>({ maxEntries: bounds.maxHosts });
 
   const accountKey = ({ proxy, accountId }: ProxyUse): string => `${accountId} ${proxy.id}`;
   const hostKey = (use: ProxyUse): string => `${accountKey(use)} ${use.host}`;

@@ -4,6 +4,7 @@ import type { CrawlRequest } from '../../domain/job.ts';
 import { parseCrawlParameters } from '../../domain/parameters.ts';
 import { DIRECT, findPools, type PoolWish, type ProxyPool, TOR } from '../../domain/proxy-pools.ts';
 import { parseTargetUrl } from '../../domain/target-url.ts';
+import type { UsablePools } from '../crawls/usable-pools.ts';
 
 /** A crawl as the client requests it, not validated. */
 export interface CrawlInput {
@@ -19,12 +20,39 @@ export interface CrawlInput {
 const DEFAULT_CONTENT_TYPE = 'application/x-www-form-urlencoded';
 const MAX_POST_BYTES = 1024 * 1024;
 
-/** What the operator has set up for crawls. */
+/** What crawls of an account may use. */
 export interface CrawlOffer {
+  /** The operator's, and those that the account has made. */
   readonly pools: readonly ProxyPool[];
   /** Whether clients may run scripts of their own in pages. */
   readonly allowsSnippets: boolean;
 }
+
+/** Where the offers come from. */
+export interface CrawlOffers extends Pick<CrawlOffer, 'allowsSnippets'> {
+  readonly usablePools: Pick<UsablePools, 'of'>;
+}
+
+/** The offer for crawls of an account; `pool` is the pool of proxies of their crawler. */
+export async function offerFor(
+  { usablePools, allowsSnippets }: CrawlOffers,
+  accountId: string,
+  inputs: readonly Pick<CrawlInput, 'parameters'>[],
+  pool?: string,
+): Promise<CrawlOffer> {
+  const wishes = new Map<string, PoolWish>();
+  for (const { parameters } of inputs) {
+    const proxy = textOf(parameters['proxy']) ?? pool;
+    const country = textOf(parameters['country']);
+    if (proxy !== undefined || country !== undefined) {
+      wishes.set(`${proxy} ${country}`, { proxy, country });
+    }
+  }
+  return { pools: await usablePools.of(accountId, [...wishes.values()]), allowsSnippets };
+}
+
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
 
 /** A crawl after validation, and the host of its URL with its port, unless that is the usual one. */
 export interface ParsedCrawl {
@@ -71,7 +99,7 @@ export function parseCrawlRequest(
   return { request: { url, method, body, contentType, parameters }, host };
 }
 
-/** Throws `invalid` naming `field` if it names a pool that the operator does not have. */
+/** Throws `invalid` naming `field` if it names a pool that there is not. */
 export function assertPool(
   field: string,
   name: string,
@@ -85,7 +113,7 @@ export function assertPool(
 const list = (names: readonly string[]): string =>
   names.length === 0 ? '' : `; it has ${[...new Set(names)].toSorted().join(', ')}`;
 
-/** Throws `invalid` when the operator has no proxies as the crawl asks for. */
+/** Throws `invalid` when there are no proxies as the crawl asks for. */
 export function assertProxies(wish: PoolWish, { pools }: Pick<CrawlOffer, 'pools'>): void {
   if (findPools(pools, wish) !== undefined) return;
   const { proxy, country, tor_network: tor } = wish;

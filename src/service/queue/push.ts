@@ -14,7 +14,7 @@ import type { PushLimits, PushOutcome, Store } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
 import { type CrawlerReference, crawlerLabel } from '../crawlers/async-crawler.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
-import type { CrawlOffer } from './crawl-request.ts';
+import { type CrawlOffers, offerFor } from './crawl-request.ts';
 import { type PushInput, toJob } from './push-input.ts';
 import { queueAttributes } from './queue-spans.ts';
 
@@ -63,7 +63,7 @@ export interface PushingDeps {
   readonly clock: ServiceClock;
   readonly limits: PushLimits;
   readonly quotas: Pick<Quotas, 'admit'>;
-  readonly offer: CrawlOffer;
+  readonly offers: CrawlOffers;
   readonly logger: Logger;
   readonly tracing: Tracing;
   /** URLs per second and token; 0 for no limit. */
@@ -92,14 +92,15 @@ interface Admission {
 export function createPushing(deps: PushingDeps): Pushing {
   const { store, access, clock, limits } = deps;
 
-  function parse(
+  async function parse(
     crawler: Crawler,
     inputs: readonly PushInput[],
     { traceparent }: Pick<Job, 'traceparent'>,
-  ): ParsedBatch {
+  ): Promise<ParsedBatch> {
+    const offer = await offerFor(deps.offers, crawler.accountId, inputs, crawler.proxy);
     const now = clock.now();
     const items = inputs.map((input) =>
-      attempt((): Job => toJob(input, crawler, { clock, now, offer: deps.offer, traceparent })),
+      attempt((): Job => toJob(input, crawler, { clock, now, offer, traceparent })),
     );
     return { crawler, items, jobs: items.filter(isJob) };
   }
@@ -207,10 +208,10 @@ export function createPushing(deps: PushingDeps): Pushing {
     },
   ): Promise<PushedItem[]> {
     const { inputs, requestId, span } = sent;
-    let batch = parse(sent.crawler, inputs, span);
+    let batch = await parse(sent.crawler, inputs, span);
     // No write will tell whether the crawler is there and takes other items now.
     if (batch.jobs.length === 0) {
-      batch = parse(await access.findRecent(owner, reference), inputs, span);
+      batch = await parse(await access.findRecent(owner, reference), inputs, span);
     }
     const { granted, refusal } = await admit(owner, batch.jobs);
     let outcomes = await queue(batch, granted, owner, requestId);
@@ -218,7 +219,7 @@ export function createPushing(deps: PushingDeps): Pushing {
       // The crawler was changed or removed after it was looked up; another process may have made a
       // new one of the same name.
       access.forget(batch.crawler);
-      batch = parse(await access.findRecent(owner, reference), inputs, span);
+      batch = await parse(await access.findRecent(owner, reference), inputs, span);
       outcomes = await queue(batch, granted, owner, requestId, true);
     }
     const results = toResults(batch, outcomes, refusal);

@@ -124,6 +124,7 @@ export function createAccounts(
       );
       const { deletedCount } = await collections.accounts.deleteOne({ _id: accountId });
       await collections.cookieSessions.deleteMany({ accountId });
+      await collections.proxyPools.deleteOne({ _id: accountId });
       return deletedCount > 0;
     },
 

@@ -10,6 +10,7 @@ import type { ProcessReport } from '../../domain/process-report.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
 import type { DayCounts } from '../../domain/stats.ts';
 import type { Sample } from '../../domain/timeline.ts';
+import type { SealedPools } from '../proxy-pool-store.ts';
 import type { KeptAnswer } from '../rules.ts';
 import type { PushOutcome } from '../store.ts';
 import type { CountsDocument } from './counts-document.ts';
@@ -317,6 +318,11 @@ export interface CookieSessionDocument {
   readonly usedAt: Date;
 }
 
+/** The pools of proxies of an account. `_id` is its `accountId`. */
+export interface ProxyPoolsDocument extends SealedPools {
+  readonly _id: string;
+}
+
 /** Every collection of the store. */
 export interface Collections {
   /** For moments that are kept. */
@@ -344,6 +350,7 @@ export interface Collections {
   readonly hosts: Collection<KnownHostsDocument>;
   readonly episodes: Collection<EpisodeDocument>;
   readonly audit: Collection<AuditDocument>;
+  readonly proxyPools: Collection<ProxyPoolsDocument>;
 }
 
 /** The collections of a database. */
@@ -373,5 +380,6 @@ export function toCollections(db: Db, time: WallClock = { aheadMs: 0 }): Collect
     hosts: db.collection('hosts'),
     episodes: db.collection('episodes'),
     audit: db.collection('audit'),
+    proxyPools: db.collection('proxy_pools'),
   };
 }

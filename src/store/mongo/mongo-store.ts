@@ -24,6 +24,7 @@ import { migrate } from './migrations.ts';
 import { toDomainError } from './mongo-errors.ts';
 import { createNotices } from './notices.ts';
 import { createProcesses } from './processes.ts';
+import { createProxyPools } from './proxy-pools.ts';
 import { createQueue } from './queue.ts';
 import { createRates } from './rates.ts';
 import { createResults } from './results.ts';
@@ -104,6 +105,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       processes: createProcesses(db, collections),
       cookieSessions: createCookieSessions(collections),
       audit: createAudit(collections),
+      proxyPools: createProxyPools(collections),
       ping: async () => void (await db.command({ ping: 1 })),
       maintain: createMaintenance(collections, lanes),
       async close() {

@@ -35,14 +35,11 @@ export function createProcesses(
     },
 
     async secret(fresh) {
-      const kept = await db
-        .collection<SecretDocument>('meta')
-        .findOneAndUpdate(
-          { _id: 'secret' },
-          { $setOnInsert: { secret: fresh } },
-          { upsert: true, returnDocument: 'after' },
-        );
-      return kept?.secret ?? fresh;
+      const meta = db.collection<SecretDocument>('meta');
+      const set = { $setOnInsert: { secret: fresh } };
+      await meta.updateOne({ _id: 'secret' }, set, { upsert: true });
+      // Of several at once, only a read says which one was first.
+      return (await meta.findOne({ _id: 'secret' }))?.secret ?? fresh;
     },
   };
 }

@@ -88,6 +88,7 @@ function remove(sql: Sql, accountId: string, now: Date): boolean {
   }
   if (sql.run('DELETE FROM accounts WHERE account_id = ?', accountId) === 0) return false;
   sql.run('DELETE FROM cookie_sessions WHERE account_id = ?', accountId);
+  sql.run('DELETE FROM proxy_pools WHERE account_id = ?', accountId);
   insertRow(sql, 'removed_accounts', { account_id: accountId, removed_at: now.getTime() });
   return true;
 }

@@ -327,6 +327,12 @@ export const migrations: readonly string[] = [
   ) WITHOUT ROWID;
   CREATE INDEX samples_by_time ON samples (at);
   `,
+  // Pools of proxies that accounts have made, all of an account sealed together.
+  `
+  CREATE TABLE proxy_pools (
+    account_id TEXT PRIMARY KEY, version INTEGER NOT NULL, sealed TEXT NOT NULL
+  ) WITHOUT ROWID;
+  `,
 ];
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */

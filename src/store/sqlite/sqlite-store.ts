@@ -109,6 +109,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     processes: remote('processes'),
     cookieSessions: remote('cookieSessions'),
     audit: remote('audit'),
+    proxyPools: remote('proxyPools'),
     ping: async () => void (await database.call('ping', [])),
     maintain: upkeep.maintain,
     close: () => database.close(),

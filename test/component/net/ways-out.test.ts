@@ -1,11 +1,12 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { GUARDED } from '../../../src/domain/proxy-pools.ts';
 import { createAddressGuard, isPublicAddress } from '../../../src/net/address-guard.ts';
 import { createHttpClient } from '../../../src/net/create-http-client.ts';
 import { startFilteringProxy } from '../../../src/net/filtering-proxy.ts';
 import type { HttpError } from '../../../src/net/http-client.ts';
-import type { LookupAnswer } from '../../../src/net/lookup.ts';
+import type { Lookup, LookupAnswer } from '../../../src/net/lookup.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { NOT_PUBLIC } from '../../support/not-public.ts';
 import { type Proxy, type ProxyFault, type ProxyOptions, startProxy } from '../../support/proxy.ts';
@@ -14,6 +15,10 @@ import { TLS_FIXTURE } from '../../support/tls-fixture.ts';
 import { startTlsSite } from '../../support/tls-site.ts';
 
 const KINDS = ['http', 'https', 'socks5'] as const;
+const OWNERS = KINDS.flatMap((kind) => [
+  { kind, owner: 'the operator' },
+  { kind, owner: 'an account' },
+]);
 const NOTHING = parseNetworkAllow('');
 const isIpv6 = (address: string): boolean => address.includes(':');
 
@@ -32,9 +37,9 @@ function answering(...addresses: readonly string[]) {
     addresses.map((address) => ({ address, family: isIpv6(address) ? 6 : 4 }));
 }
 
-function open(lookup = answering('93.184.215.14'), proxyTarget?: 'name') {
+function open(lookup: Lookup = answering('93.184.215.14'), proxyTarget?: 'name', allow = NOTHING) {
   const client = createHttpClient({
-    allow: NOTHING,
+    allow,
     ca: TLS_FIXTURE.cert,
     lookup,
     ...(proxyTarget === undefined ? {} : { proxyTarget }),
@@ -43,7 +48,7 @@ function open(lookup = answering('93.184.215.14'), proxyTarget?: 'name') {
   return client;
 }
 
-const get = (url: string, proxy: Proxy) => ({
+const get = (url: string, proxy: Pick<Proxy, 'url'>) => ({
   url,
   method: 'GET',
   timeoutMs: 5_000,
@@ -58,10 +63,23 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   );
 }
 
+/** Why a proxy failed. */
+async function causeOf(promise: Promise<unknown>): Promise<string> {
+  return promise.then(
+    () => 'answered',
+    ({ code, cause }: HttpError) => `${code}: ${(cause as HttpError | undefined)?.code}`,
+  );
+}
+
 /** What a page of the browser gets by CONNECT, through its own proxy and the operator's. */
-async function connectFromPage(host: string, upstream: Proxy, lookup = answering(host)) {
+async function connectFromPage(
+  host: string,
+  upstream: Pick<Proxy, 'url'>,
+  lookup: Lookup = answering(host),
+  allow = NOTHING,
+) {
   await using page = await startFilteringProxy({
-    guard: createAddressGuard(NOTHING),
+    guard: createAddressGuard(allow),
     lookup,
     upstream: upstream.url,
     maxBytes: 1_000_000,
@@ -107,30 +125,6 @@ describe.each(KINDS)('through a proxy of the kind %s', (kind) => {
     expect(proxy.asked).toHaveLength(1);
   });
 
-  test('no address is reached that is not public, as a URL, by a name, or from a page', async () => {
-    const proxy = await start({ kind, target: site.host });
-    const reached: string[] = [];
-    for (const [address] of NOT_PUBLIC) {
-      const host = isIpv6(address) ? `[${address}]` : address;
-      const byName = open(answering(address));
-      const spelled = URL.parse(`http://${host}/`);
-      const isOther =
-        spelled === null || !/^[\d.[]/.test(spelled.hostname) || isPublicAddress(spelled.hostname);
-      const codes = [
-        isOther ? '' : await codeOf(open().request(get(spelled.href, proxy))),
-        await codeOf(byName.request(get('http://name.test/', proxy))),
-      ];
-      if (codes.some((code) => !['', 'address_not_allowed', 'name_not_found'].includes(code))) {
-        reached.push(`${address}: ${codes.join(' ')}`);
-      }
-      if (kind === 'https') continue;
-      const line = await connectFromPage('name.test', proxy, answering(address));
-      if (!line.includes('502')) reached.push(`${address} from a page: ${line}`);
-    }
-    expect(reached).toEqual([]);
-    expect([proxy.asked, site.hits()]).toEqual([[], 0]);
-  });
-
   test.each<[ProxyFault, string]>([
     ['login', 'proxy_failed'],
     ['refuses', 'proxy_refused'],
@@ -139,6 +133,80 @@ describe.each(KINDS)('through a proxy of the kind %s', (kind) => {
     const client = open();
     expect(await codeOf(client.request(get('http://site.test/', proxy)))).toBe(code);
     expect(site.hits()).toBe(0);
+  });
+
+  test('one of an account is not reached at an address that is not public, whatever names it', async () => {
+    const proxy = await start({ kind, target: site.host });
+    const { port } = new URL(proxy.url);
+    const wrong: string[] = [];
+    const judge = (address: string, how: string, cause: string): void => {
+      if (cause !== 'proxy_failed: address_not_allowed') wrong.push(`${address} ${how}: ${cause}`);
+    };
+    for (const [address] of NOT_PUBLIC) {
+      const lookup = async (name: string) =>
+        name === 'site.test' ? answering('93.184.215.14')() : answering(address)();
+      const named = { url: `${kind}://user:password@proxy.test:${port}/${GUARDED}` };
+      judge(
+        address,
+        'by a name',
+        await causeOf(open(lookup).request(get('http://site.test/', named))),
+      );
+      const line = await connectFromPage('site.test', named, lookup);
+      if (!line.includes('502')) wrong.push(`${address} from a page: ${line}`);
+      const host = isIpv6(address) ? `[${address}]` : address;
+      const spelled = URL.parse(`http://${host}:${port}/`);
+      // What no URL can spell, and what a URL spells as a public address.
+      if (spelled === null || isPublicAddress(spelled.hostname.replace(/^\[(.*)\]$/, '$1')))
+        continue;
+      if (!/^[\d.[]/.test(spelled.hostname)) continue;
+      const literal = { url: `${kind}://user:password@${spelled.host}/${GUARDED}` };
+      judge(address, 'as a URL', await causeOf(open().request(get('http://site.test/', literal))));
+    }
+    expect(wrong).toEqual([]);
+    expect([proxy.connections, site.hits()]).toEqual([0, 0]);
+    // The same proxy, where the operator allows it and only there.
+    const host = kind === 'https' ? 'localhost' : '127.0.0.1';
+    const allow = parseNetworkAllow(`${host}:${port}`);
+    const lookup = async (name: string) =>
+      answering(name === 'localhost' ? '127.0.0.1' : '93.184.215.14')();
+    const allowed = { url: `${proxy.url}/${GUARDED}` };
+    const client = open(lookup, undefined, allow);
+    expect((await client.request(get('http://site.test/page/1', allowed))).status).toBe(200);
+  });
+});
+
+describe.each(OWNERS)('through a proxy of the kind $kind of $owner', ({ kind, owner }) => {
+  test('no address is reached that is not public, as a URL, by a name, or from a page', async () => {
+    const started = await start({ kind, target: site.host });
+    const place = new URL(started.url).host;
+    const isOwn = owner === 'an account';
+    const allow = isOwn ? parseNetworkAllow(place) : NOTHING;
+    const proxy = { ...started, url: started.url + (isOwn ? `/${GUARDED}` : '') };
+    /** The proxy itself has a name where it needs one for its certificate. */
+    const leadingTo = (address: string) => async (name: string) =>
+      answering(name === 'localhost' ? '127.0.0.1' : address)();
+    const reached: string[] = [];
+    for (const [address] of NOT_PUBLIC) {
+      const host = isIpv6(address) ? `[${address}]` : address;
+      const byName = open(leadingTo(address), undefined, allow);
+      const spelled = URL.parse(`http://${host}/`);
+      const isOther =
+        spelled === null || !/^[\d.[]/.test(spelled.hostname) || isPublicAddress(spelled.hostname);
+      const codes = [
+        isOther
+          ? ''
+          : await codeOf(open(undefined, undefined, allow).request(get(spelled.href, proxy))),
+        await codeOf(byName.request(get('http://name.test/', proxy))),
+      ];
+      if (codes.some((code) => !['', 'address_not_allowed', 'name_not_found'].includes(code))) {
+        reached.push(`${address}: ${codes.join(' ')}`);
+      }
+      if (kind === 'https') continue;
+      const line = await connectFromPage('name.test', proxy, leadingTo(address), allow);
+      if (!line.includes('502')) reached.push(`${address} from a page: ${line}`);
+    }
+    expect(reached).toEqual([]);
+    expect([started.asked, site.hits()]).toEqual([[], 0]);
   });
 });
 

@@ -16,6 +16,7 @@ import { modelContract } from './model-contract.ts';
 import { noticesContract } from './notices-contract.ts';
 import { probesContract } from './probes-contract.ts';
 import { processesContract } from './processes-contract.ts';
+import { proxyPoolsContract } from './proxy-pools-contract.ts';
 import { purgeContract } from './purge-contract.ts';
 import { pushContract } from './push-contract.ts';
 import { pushControlsContract } from './push-controls-contract.ts';
@@ -47,6 +48,7 @@ const contracts = [
   listingsContract,
   processesContract,
   cookieSessionsContract,
+  proxyPoolsContract,
   resultOrderContract,
   statsContract,
   quotasContract,

@@ -344,3 +344,31 @@ test('shells read the completion scripts, which ask the program for what fits', 
     }),
   );
 });
+
+test('a pool of proxies is made from a file, shown without its secrets, changed and removed', async () => {
+  await using app = await startApp();
+  await using folder = await temporaryFolder();
+  const env = envOf(app);
+  const run = (...args: string[]) => runCommandLine(args, { env });
+  const file = join(folder.path, 'pool.txt');
+  const secret = 'sesame-seed-4714';
+  const proxies = [1, 2].map((n) => `http://user:${secret}@127.0.0.1:300${n}`);
+  await writeFile(file, `# two proxies\n${proxies.join('\n')}\n\n`);
+  const made = await run('proxies', 'create', 'fast', '--file', file, '--countries', 'DE,FR');
+  expect([made.code, made.stderr]).toEqual([0, '']);
+  expect(made.stdout).toContain('127.0.0.1:3002');
+  const listed = await run('--json', 'proxies', 'list');
+  expect(listed.json).toMatchObject([{ name: 'fast', proxy_count: 2, countries: ['DE', 'FR'] }]);
+  const changed = await run('proxies', 'update', 'fast', '--proxy', `${proxies[0]}`);
+  expect(changed.stdout).not.toContain('3002');
+  expect((await run('proxies', 'update', 'fast')).code).toBe(2);
+  const refused = await run('proxies', 'create', 'bad', '--proxy', `http://u:${secret}@10.0.0.1`);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('proxies[0]')]);
+  const shown = await run('proxies', 'show', 'fast');
+  for (const { stdout, stderr } of [made, changed, refused, shown]) {
+    expect(stdout + stderr).not.toContain(secret);
+  }
+  expect((await run('proxies', 'delete', 'fast')).code).toBe(2);
+  expect((await run('proxies', 'delete', 'fast', '--yes')).code).toBe(0);
+  expect((await run('--json', 'proxies', 'list')).stdout).toBe('');
+});

@@ -4,6 +4,7 @@ import { ActivityService } from '../../../gen/queuedcrawler/v1/activity_service_
 import { CrawlerService } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { HostService } from '../../../gen/queuedcrawler/v1/host_service_pb.ts';
 import { OperatorService } from '../../../gen/queuedcrawler/v1/operator_service_pb.ts';
+import { ProxyService } from '../../../gen/queuedcrawler/v1/proxy_service_pb.ts';
 import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StatsService } from '../../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { StorageService } from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
@@ -15,6 +16,7 @@ const KIB = 1_024;
 const ordinary = { access: 'account', maxBytes: 64 * KIB, maxFields: 4_096, takesSlot: true };
 const oneUrl = { ...ordinary, maxBytes: 2_048 * KIB, takesSlot: false };
 const manyUrls = { ...oneUrl, maxBytes: 10_240 * KIB, maxFields: 100_000 };
+const poolOfProxies = { ...ordinary, maxBytes: 384 * KIB };
 const longRead = { ...ordinary, readBytes: 16_384 * KIB };
 const admin = { ...ordinary, access: 'admin' };
 
@@ -33,6 +35,8 @@ const exceptions: Readonly<Record<string, object>> = {
   'ActivityService/Search': longRead,
   'ActivityService/GetActivity': longRead,
   'HostService/ListHosts': longRead,
+  'ProxyService/CreateProxyPool': poolOfProxies,
+  'ProxyService/UpdateProxyPool': poolOfProxies,
   'StatsService/GetStats': longRead,
   'OperatorService/GetInstallation': { ...admin, takesSlot: false },
   'OperatorService/GetSetup': { ...admin, takesSlot: false },
@@ -45,6 +49,7 @@ const services = [
   CrawlerService,
   HostService,
   OperatorService,
+  ProxyService,
   PushService,
   StatsService,
   StorageService,

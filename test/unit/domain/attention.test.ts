@@ -22,6 +22,7 @@ const streak = (count: number, since = 20, latest = 50): Streak => {
   return { count, since: at(since), at: at(latest), error: 'timeout' };
 };
 const heldUp = { host: 'a.example', reason: 'timeout', sinceMs: at(1).getTime(), queued: 6 };
+const overBudget = { ...heldUp, reason: 'proxy_budget_used', queued: 0, hosts: 3 };
 
 const runs = { pausedByUser: false, pausedByMonitor: false };
 
@@ -87,6 +88,16 @@ test.each<
     'the host has less than most',
     { waiting: 3, retrying: 9, heldUp: { ...heldUp, untilMs: at(90).getTime() } },
     ['queue_full'],
+  ],
+  [
+    'the budget of proxies is used up, however many hosts wait',
+    { waiting: 9, heldUp: { ...overBudget, untilMs: at(90).getTime() } },
+    ['proxy_budget_used'],
+  ],
+  [
+    'the proxies fail for a host that has most of the queue',
+    { waiting: 9, heldUp: { ...heldUp, reason: 'proxy_unavailable', untilMs: at(90).getTime() } },
+    ['proxies_fail'],
   ],
   [
     'all at once',

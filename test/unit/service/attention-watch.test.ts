@@ -108,6 +108,8 @@ test('crawlers are counted by reason', async () => {
     deliveries_fail: 0,
     crawls_fail: 0,
     host_away: 0,
+    proxies_fail: 0,
+    proxy_budget_used: 0,
     queue_full: 0,
   };
   expect(await world.watch.counts()).toEqual(none);

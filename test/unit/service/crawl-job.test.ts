@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { QueuedJob } from '../../../src/domain/job.ts';
+import { failedPage } from '../../../src/engine/failed-page.ts';
 import { createCrawlJobs } from '../../../src/service/crawls/crawl-job.ts';
 import type { Crawling } from '../../../src/service/crawls/crawling.ts';
 import { buildResult } from '../../../src/threads/build-result.ts';
@@ -23,7 +24,7 @@ function claimed(crashes: number): QueuedJob {
   };
 }
 
-const noLadders = { start: () => undefined };
+const noLadders = { start: async () => undefined };
 
 /** Jobs whose every crawl loses its thread; how often it was tried. */
 function losing(blamed: boolean) {
@@ -82,4 +83,32 @@ test('a job whose claims never ended, ten times, is not crawled again', async ()
     kind: 'stored',
     record: { details: { failure: 'crawl_crashed' } },
   });
+});
+
+test('a URL that a proxy has lost is tried again at once, and the next time after a delay', async () => {
+  const result: Crawling['result'] = async (page, { task, spec }) => ({
+    result: await buildResult({ page, request: task.request, spec }, task),
+    held: undefined,
+  });
+  const waitsFor = async (retry: number, ofProxy: 'lost' | 'blocked'): Promise<number> => {
+    const jobs = createCrawlJobs({
+      crawling: {
+        result,
+        crawl: async (order) => ({
+          ...(await result(failedPage(order.task, 'proxy_refused'), order)),
+          ofProxy,
+        }),
+      },
+      ladders: noLadders,
+      budgets: { of: () => undefined },
+      clock,
+      retentionDays: 14,
+    });
+    const { outcome } = await jobs.crawl({ ...claimed(0), retry }, crawler, never);
+    if (outcome.kind !== 'retry') throw new Error(outcome.kind);
+    return outcome.dueAt.getTime() - clock.now().getTime();
+  };
+  expect(await waitsFor(0, 'lost')).toBeLessThan(1_000);
+  expect(await waitsFor(1, 'lost')).toBeGreaterThan(4_000);
+  expect(await waitsFor(0, 'blocked')).toBeGreaterThan(3_000);
 });

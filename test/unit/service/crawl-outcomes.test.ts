@@ -35,7 +35,7 @@ async function outcomeOf(reason: FailureReason, retry: number): Promise<string> 
       crawl: async () => ({ result, held: undefined }) as never,
       result: async () => ({ result, held: undefined }) as never,
     },
-    ladders: { start: () => undefined },
+    ladders: { start: async () => undefined },
     budgets: { of: () => undefined },
     clock: { aheadMs: 0, now: () => new Date() },
     retentionDays: 1,

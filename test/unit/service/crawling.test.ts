@@ -36,17 +36,15 @@ async function crawlPolitely(
       return { refused: 'robots_disallowed' };
     },
   };
+  const pools = parseProxies(JSON.stringify(proxies));
   const crawling = createCrawling({
     threads: { crawl: () => Promise.reject(new Error('crawled')) } as never,
     browser: undefined as never,
     screenshots: undefined as never,
     sessions: undefined as never,
     robots,
-    waysOut: createWaysOut({
-      pools: parseProxies(JSON.stringify(proxies)),
-      clock,
-      logger: silentLogger,
-    }),
+    waysOut: createWaysOut({ pools, clock, logger: silentLogger }),
+    usablePools: { of: async () => pools },
     clock,
     publicUrl: () => '',
   });

@@ -7,7 +7,7 @@ import { createStorage } from '../../../src/service/reads/storage.ts';
 import { buildResult } from '../../../src/threads/build-result.ts';
 import type { Crawled, CrawlOrder } from '../../../src/threads/crawl-threads.ts';
 import { ThreadLost } from '../../../src/threads/thread-lost.ts';
-import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
+import { createUseCases, NO_POOLS, openEmbeddedStore } from '../../support/use-cases.ts';
 
 const never = new AbortController().signal;
 const INPUT = { url: 'https://example.com/', parameters: {} };
@@ -51,7 +51,7 @@ async function startInlineCrawls(
     pushing: useCases.pushing,
     quotas: useCases.quotas,
     clock: useCases.clock,
-    offer: { pools: [], allowsSnippets: false },
+    offers: { usablePools: NO_POOLS, allowsSnippets: false },
     defaults: {},
     retentionDays: 1,
     maxBodyBytes: 10_000,

@@ -162,3 +162,52 @@ test('a URL that has failed is not the try of a proxy that has, while others may
   const first = Array.from({ length: 50 }, () => choose(ways)?.proxy);
   expect(first.filter((proxy) => bad.has(proxy)).length).toBe(3);
 });
+
+test('a proxy that has not answered yet gets one crawl, while others have none', () => {
+  const ways = waysOf(urls(20));
+  const first = Array.from({ length: 20 }, () => choose(ways));
+  expect(new Set(first.map((way) => way?.proxy)).size).toBe(20);
+  // There is no other left.
+  const second = Array.from({ length: 20 }, () => choose(ways));
+  expect(second).not.toContain(undefined);
+});
+
+test('a proxy that is silent for seconds gets no further crawl, while others answer', () => {
+  const clock = createFrozenClock();
+  const ways = waysOf(urls(5), clock);
+  const first = Array.from({ length: 5 }, () => choose(ways));
+  for (const way of first) way?.end(result(undefined, 200));
+  const dead = first[0]?.proxy;
+  const waiting = [];
+  for (let n = 0; n < 200; n += 1) {
+    const way = choose(ways);
+    if (way?.proxy === dead) waiting.push(way);
+    else way?.end(result(undefined, 200));
+    clock.advance(100);
+  }
+  // It has had some within the first two seconds.
+  expect(waiting.length).toBeGreaterThan(0);
+  expect(waiting.length).toBeLessThan(21);
+  waiting[0]?.end(result(undefined, 200));
+  clock.advance(1_000);
+  const later = Array.from({ length: 50 }, () => choose(ways)?.proxy);
+  expect(later).toContain(dead);
+});
+
+test('of many crawls at once a few are tries of proxies that have failed, and all if need be', () => {
+  const clock = createFrozenClock();
+  const ways = waysOf(urls(100), clock);
+  const bad = new Set<string | undefined>();
+  while (bad.size < 50) {
+    const way = choose(ways);
+    const isBad = bad.size < 50;
+    if (isBad) bad.add(way?.proxy);
+    way?.end(isBad ? result('proxy_failed', 0) : result(undefined, 200));
+  }
+  clock.advance(60_000);
+  const running = Array.from({ length: 60 }, () => choose(ways)?.proxy);
+  const tries = running.filter((proxy) => bad.has(proxy)).length;
+  expect(tries).toBeGreaterThan(0);
+  // The good ones have one each by then.
+  expect(tries).toBeLessThan(13);
+});

@@ -32,6 +32,7 @@ function countingStore() {
     processes: nothing,
     cookieSessions: nothing,
     audit: nothing,
+    proxyPools: nothing,
     async ping() {
       done.push('ping');
     },

@@ -14,6 +14,7 @@ import {
 import { BatchService } from '../../../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { CrawlerService } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { HostService } from '../../../../gen/queuedcrawler/v1/host_service_pb.ts';
+import { ProxyService } from '../../../../gen/queuedcrawler/v1/proxy_service_pb.ts';
 import { accountClients } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
 import { Moment } from '../../format/moment.tsx';
@@ -44,7 +45,7 @@ const NAMES: readonly (readonly [Actor, string])[] = [
 ];
 
 /** What is recorded: calls of these services that change something. */
-const METHODS = [CrawlerService, BatchService, HostService, AccountService]
+const METHODS = [CrawlerService, BatchService, HostService, ProxyService, AccountService]
   .flatMap(({ methods }) => methods)
   .filter((each) => each.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS)
   .map(({ name }) => name)

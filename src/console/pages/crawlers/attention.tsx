@@ -24,6 +24,11 @@ const REASONS: Readonly<
     tab: ['failures?kind=retry', 'Failed tries'],
   },
   [AttentionReason.HOST_AWAY]: { title: 'Host not reached', tab: ['hosts', 'Hosts'] },
+  [AttentionReason.PROXIES_FAIL]: { title: 'Proxies fail', tab: ['hosts', 'Hosts'] },
+  [AttentionReason.PROXY_BUDGET_USED]: {
+    title: 'Proxy budget used',
+    tab: ['settings', 'Settings'],
+  },
   [AttentionReason.QUEUE_FULL]: { title: 'Queue full', tab: ['jobs', 'Queue'] },
 };
 

@@ -11,6 +11,7 @@ import { maintain } from '../maintenance.ts';
 import { notices } from '../notices.ts';
 import { pages } from '../pages.ts';
 import { processes } from '../processes.ts';
+import { proxyPools } from '../proxy-pools.ts';
 import { type PushArguments, pushTogether } from '../push.ts';
 import { queue } from '../queue.ts';
 import { results } from '../results.ts';
@@ -35,6 +36,7 @@ export const aggregates = {
   processes,
   cookieSessions,
   audit,
+  proxyPools,
 } satisfies { readonly [Name in keyof ThreadStore]: InThread<ThreadStore[Name]> };
 
 /** A synchronous operation on the database; it runs inside the transaction of its batch. */
@@ -167,6 +169,8 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'cookieSessions.change': 'durable',
   'audit.add': 'durable',
   'audit.list': 'early',
+  'proxyPools.read': 'early',
+  'proxyPools.replace': 'durable',
 };
 
 /** Operations that write nothing and for which clients wait. */

@@ -1,0 +1,31 @@
+import type { ProxyPoolStore } from '../proxy-pool-store.ts';
+import type { Collections } from './collections.ts';
+import { isDuplicate } from './mongo-errors.ts';
+
+/** Pools of proxies of accounts. */
+export function createProxyPools({ proxyPools }: Pick<Collections, 'proxyPools'>): ProxyPoolStore {
+  return {
+    async read(accountId, known) {
+      const found = await proxyPools.findOne({ _id: accountId, version: { $ne: known } });
+      return found === null ? undefined : { version: found.version, sealed: found.sealed };
+    },
+
+    async replace(accountId, known, sealed) {
+      const next = { version: known + 1, sealed };
+      if (known > 0) {
+        const { matchedCount } = await proxyPools.updateOne(
+          { _id: accountId, version: known },
+          { $set: next },
+        );
+        return matchedCount > 0;
+      }
+      try {
+        await proxyPools.insertOne({ _id: accountId, ...next });
+        return true;
+      } catch (error) {
+        if (isDuplicate(error)) return false;
+        throw error;
+      }
+    },
+  };
+}

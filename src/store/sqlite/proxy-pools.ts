@@ -1,0 +1,25 @@
+import type { ProxyPoolStore, SealedPools } from '../proxy-pool-store.ts';
+import type { InThread } from './in-thread.ts';
+import type { Sql } from './sql.ts';
+
+function read(sql: Sql, accountId: string, known: number): SealedPools | undefined {
+  const row = sql.get(
+    'SELECT version, sealed FROM proxy_pools WHERE account_id = ? AND version <> ?',
+    accountId,
+    known,
+  );
+  return row && { version: Number(row.version), sealed: String(row.sealed) };
+}
+
+function replace(sql: Sql, accountId: string, known: number, sealed: string): boolean {
+  if (known === 0) {
+    const text = 'INSERT INTO proxy_pools VALUES (?, 1, ?) ON CONFLICT DO NOTHING';
+    return sql.run(text, accountId, sealed) > 0;
+  }
+  const text =
+    'UPDATE proxy_pools SET version = version + 1, sealed = ? WHERE account_id = ? AND version = ?';
+  return sql.run(text, sealed, accountId, known) > 0;
+}
+
+/** Pools of proxies of accounts. */
+export const proxyPools = { read, replace } satisfies InThread<ProxyPoolStore>;
