@@ -1,5 +1,5 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/domain/clock.ts';
 import type { Task } from '../../../src/scheduler/scheduler.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -30,8 +30,11 @@ function heldHandler() {
 export function schedulerContract(name: string, open: () => Promise<SchedulerDatabase>): void {
   describe(`scheduler on ${name}`, () => {
     test('starts a due task at once, without waiting for a poll', async () => {
+      // Polls never come.
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+      onTestFinished(() => void vi.useRealTimers());
       await using harness = await openHarness(open);
-      const { scheduler } = harness.process(HOUR);
+      const { scheduler } = harness.process();
       const started = Promise.withResolvers<void>();
       scheduler.define('crawl', options, async () => started.resolve());
       await scheduler.start();

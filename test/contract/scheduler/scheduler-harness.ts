@@ -24,8 +24,8 @@ export interface TestProcess {
 
 /** Schedulers on one fresh database; disposing closes them and it. */
 export interface SchedulerHarness extends AsyncDisposable {
-  /** A scheduler that is not started; polls every `pollMs`, by default 50. */
-  process(pollMs?: number): TestProcess;
+  /** A scheduler that is not started; polls every 50 ms. */
+  process(): TestProcess;
 }
 
 /** Opens a harness on a fresh database. */
@@ -35,13 +35,13 @@ export async function openHarness(
   const database = await open();
   const processes: TestProcess[] = [];
   return {
-    process(pollMs = 50) {
+    process() {
       const logger = createRecordingLogger();
       const backend = database.backend();
       const scheduler = createAgendaScheduler({
         backend: { ...backend, tasks: breakable(backend.tasks, () => made.cutOff) },
         processName: `test-${processes.length}`,
-        processEveryMs: pollMs,
+        processEveryMs: 50,
         logger,
       });
       const made: TestProcess = {
