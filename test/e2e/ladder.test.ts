@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.ts';
 import { startProxies } from '../support/proxy.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { type Site, type SiteRoute, startSite } from '../support/site.ts';
-import { createFrozenClock, createTestClock } from '../support/test-clock.ts';
+import { createTestClock } from '../support/test-clock.ts';
 
 const MINUTE = 60_000;
 const DIRECT = '127.0.0.1';
@@ -100,7 +100,7 @@ describe('a URL that its host blocks', () => {
 
   test('shows its rungs while it waits, when it is delivered, in the history and in metrics', async () => {
     const climbed = 'direct forbidden, pool:a forbidden';
-    const clock = createFrozenClock();
+    const clock = createTestClock();
     await using site = await startSite({ routes: { '/page': guarded((from) => from === B) } });
     await using receiver = await startReceiver();
     await using app = await startWithPools({ clock });
