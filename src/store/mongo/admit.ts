@@ -85,7 +85,7 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     await notePriorities(crawler, jobs);
     const { purges } = crawler;
     const keys = await readKeys(collections, crawler, jobs, now);
-    // A URL that was pushed before makes no batch, and is none that a closed batch refuses.
+    // A URL that was pushed before makes no batch, and a closed batch does not refuse it.
     const unknown = jobs.filter((job) => !keys.isHeld(job));
     const entered = await enterBatches(collections, lane, unknown, now);
     const keyed = keys.divide(jobs.filter((job) => !entered.refused.has(job)));
