@@ -127,9 +127,12 @@ test('Retry-After of a receiver is waited for by all of its deliveries', async (
       deliveries_pending: 30,
     }),
   );
+  await receiver.until(1);
   const [post] = receiver.deliveries;
-  const { json } = await app.rest('GET', `${crawler.path}/deliveries/${post?.rid ?? ''}`);
-  expect(Date.parse(json.next_attempt_at) - clock.now().getTime()).toBeGreaterThan(500_000);
+  await eventually(async () => {
+    const { json } = await app.rest('GET', `${crawler.path}/deliveries/${post?.rid ?? ''}`);
+    expect(Date.parse(json.next_attempt_at) - clock.now().getTime()).toBeGreaterThan(500_000);
+  });
   expect(receiver.deliveries).toHaveLength(1);
   receiver.answer({ status: 200 });
   clock.advance(11 * 60_000);
