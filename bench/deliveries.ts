@@ -4,7 +4,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
 // Measures how deliveries adapt to their receiver: POSTs per result and results per second, with
-// receivers that handle one request at a time, and with one that takes everything.
+// receivers that handle one request at a time, and with one that takes everything. The last runs
+// deliver up to 100 results in each POST (`deliver_batch`).
 
 const CONCURRENCY = 20;
 
@@ -46,12 +47,14 @@ async function measure(
   bench: { readonly service: string; readonly peers: string },
   serialMs: number,
   results: number,
+  together = 1,
 ): Promise<void> {
   await using receiver = await startReceiver(serialMs);
-  const name = `serial-${serialMs}-${results}`;
+  const name = `serial-${serialMs}-${results}-${together}`;
   const path = `${bench.service}/crawler/${TOKEN}/${name}`;
   const settings = { name, concurrency: CONCURRENCY, callback_url: receiver.url };
-  await call(`${bench.service}/crawler/${TOKEN}`, 'POST', settings);
+  const batch = together === 1 ? {} : { deliver_batch: { max_results: together, max_ms: 1_000 } };
+  await call(`${bench.service}/crawler/${TOKEN}`, 'POST', { ...settings, ...batch });
   await call(`${path}/pause`, 'POST');
   for (let from = 0; from < results; from += 1_000) {
     const count = Math.min(1_000, results - from);
@@ -69,9 +72,10 @@ async function measure(
   }
   const perSecond = results / ((performance.now() - startedAt) / 1_000);
   const most = serialMs === 0 ? '' : `  of ${(1_000 / serialMs).toFixed(0)} that it can take`;
-  const who = serialMs === 0 ? 'takes everything' : `one at a time, ${serialMs} ms each`;
+  const takes = serialMs === 0 ? 'takes everything' : `one at a time, ${serialMs} ms each`;
+  const who = together === 1 ? takes : `${takes}, ${together} together`;
   console.log(
-    `${who.padEnd(32)} ${(receiver.posts() / results).toFixed(3)} posts a result  ${perSecond.toFixed(1).padStart(8)}/s${most}`,
+    `${who.padEnd(44)} ${(receiver.posts() / results).toFixed(3)} posts a result  ${perSecond.toFixed(1).padStart(8)}/s${most}`,
   );
 }
 
@@ -89,6 +93,8 @@ async function main(): Promise<void> {
     await measure(bench, serialMs, results);
   }
   await measure(bench, 0, 10_000);
+  await measure(bench, 20, 2_000, 100);
+  await measure(bench, 0, 10_000, 100);
 }
 
 await main();

@@ -66,7 +66,7 @@ export function simulate(
   const crawler = { accountId: 'simulated', politeness, retryWindowHours: 48 };
   const queue = createSimulatedQueue(counts);
   const lanes = createHostLanes();
-  lanes.keep(crawler);
+  lanes.keep(crawler, concurrency);
   let nowMs = 0;
   const numberOf = ({ host }: { host: string }): number => hostNumber(host);
   const board = createJobBoard(1, {

@@ -298,7 +298,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     forget: ahead.clear,
     begin(current, looks) {
       crawler = current;
-      lanes.keep(current);
+      lanes.keep(current, deps.limit(current));
       const taken = board.take();
       const outcomes = taken.ended.map(({ outcome }) => outcome);
       const kept = new Map<string, KeptPage>(taken.ended.map((each) => [each.outcome.rid, each]));

@@ -3,8 +3,8 @@ import { firstOf, type Lane, startAt } from './host-lane.ts';
 import type { RestingHosts } from './resting-hosts.ts';
 
 /**
- * Of which hosts jobs are read ahead. A host that may not be asked for some time is closed. The next
- * of its jobs is read, and the others wait in the queue. Otherwise thousands of hosts that do not answer
+ * Of which hosts jobs are read ahead. A host that may not be asked for some time, or that is put aside,
+ * is closed. The next of its jobs is read, and the others wait in the queue. Otherwise thousands of hosts that do not answer
  * would take the room of all others.
  */
 export interface HostChoice {
@@ -12,6 +12,8 @@ export interface HostChoice {
   wanted(nowMs: number, perHost: number): HostsWanted;
   /** Whether a job that was found may be read ahead. */
   takes(job: DueJob, nowMs: number): boolean;
+  /** Whether there was no room for jobs of further closed hosts. */
+  isFull(): boolean;
   /** Jobs here of closed hosts. */
   closedJobs(nowMs: number): number;
   /** When the first closed host of which no job is here may be asked again; undefined for none. */
@@ -50,7 +52,14 @@ export function createHostChoice(deps: {
   let keptClosed = 0;
 
   const isClosed = (lane: Lane, nowMs: number): boolean =>
-    lane.pace.isPaused || startAt(lane) - nowMs > CLOSED_MS;
+    lane.pace.isPaused || lane.health.needsTry || startAt(lane) - nowMs > CLOSED_MS;
+
+  /** Whether a closed lane lacks the job that it may start. */
+  const lacksTry = (lane: Lane, nowMs: number): boolean =>
+    lane.health.needsTry &&
+    lane.ahead.size + lane.running.size === 0 &&
+    !lane.pace.isPaused &&
+    startAt(lane) - nowMs <= CLOSED_MS;
 
   /** Keeps the first job of a closed lane, if there is room; returns the others. */
   function surplusOf(lane: Lane): DueJob[] {
@@ -70,7 +79,7 @@ export function createHostChoice(deps: {
         const { host, ahead } = lane;
         const hasRoom = closed.length + full.length < MAX_LEFT_OUT;
         if (isClosed(lane, nowMs)) {
-          if (hasRoom) closed.push(host);
+          if (hasRoom && !lacksTry(lane, nowMs)) closed.push(host);
           if (ahead.size > 0) surplus.push(...surplusOf(lane));
         } else if (!hasRoom || ahead.size === 0) continue;
         else if (deps.mayStart(lane, nowMs)) {
@@ -83,13 +92,15 @@ export function createHostChoice(deps: {
     takes({ host }, nowMs) {
       const lane = lanes.get(host);
       if (lane === undefined) {
-        return resting.has(host) ? !resting.isClosed(host, nowMs) : !resting.isFull(nowMs);
-      }
-      if (!isClosed(lane, nowMs)) return true;
-      if (lane.ahead.size > 0 || keptClosed >= MAX_CLOSED) return false;
+        if (!resting.has(host)) return !resting.isFull(nowMs);
+        if (resting.isClosed(host, nowMs)) return false;
+        if (!resting.needsTry(host)) return true;
+      } else if (!isClosed(lane, nowMs)) return true;
+      if ((lane?.ahead.size ?? 0) > 0 || keptClosed >= MAX_CLOSED) return false;
       keptClosed += 1;
       return true;
     },
+    isFull: () => keptClosed >= MAX_CLOSED,
     closedJobs(nowMs) {
       let jobs = 0;
       for (const lane of lanes.values()) if (isClosed(lane, nowMs)) jobs += lane.ahead.size;

@@ -34,6 +34,10 @@ export interface HostHealth {
   readonly isOrdinary: boolean;
   /** Since when the host has not been reached; undefined while it is not put aside. */
   readonly awaySinceMs: number | undefined;
+  /** Crawls in a row that have not reached the host. */
+  readonly failures: number;
+  /** Whether the next crawl is a try of a host that is put aside. */
+  readonly needsTry: boolean;
   started(nowMs: number): void;
   /** Takes in the answer to a crawl that started at `startedMs`. Returns whether its trouble has changed. */
   ended(answer: HostAnswer, startedMs: number, nowMs: number): boolean;
@@ -41,6 +45,8 @@ export interface HostHealth {
   saved(): SavedHealth | undefined;
   /** Continues where another process was, unless this one knows of trouble itself. */
   restore(saved: SavedHealth, nowMs: number): void;
+  /** Continues with that many failures of a host that is not put aside. */
+  restoreFailures(count: number): void;
 }
 
 /** This many crawls in a row that do not reach a host put it aside, unless another number is given. */
@@ -150,6 +156,12 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
     get awaySinceMs() {
       return isAside() ? awaySinceMs : undefined;
     },
+    get failures() {
+      return failures;
+    },
+    get needsTry() {
+      return isAside() && asideMs > 0;
+    },
     started(nowMs) {
       if (spacingMs > 0) notBeforeMs = Math.max(notBeforeMs, nowMs + spacingMs);
     },
@@ -162,6 +174,9 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
     saved() {
       if (trouble === undefined) return undefined;
       return { ...trouble, failures, asideMs, spacingMs, ...defined({ awaySinceMs }) };
+    },
+    restoreFailures(count) {
+      failures = Math.max(failures, Math.min(count, awayFailures - 1));
     },
     restore(saved, nowMs) {
       if (trouble !== undefined) return;

@@ -56,8 +56,8 @@ export interface HostLanes extends HostChoice {
   awaySince(host: string): Date | undefined;
   /** Whether a job is the one that finds out whether its host can be reached again. */
   isTry(job: DueJob): boolean;
-  /** Keeps to the pace, the pauses and the retry window of a crawler. */
-  keep(crawler: LanesCrawler): void;
+  /** Keeps to the pace, the pauses and the retry window of a crawler that has that many slots here. */
+  keep(crawler: LanesCrawler, slots?: number): void;
   /** Calls `onOpen` when another crawler of the pace group has made room at a host. */
   watch(onOpen: () => void): void;
   /** A run of this process has taken the lease of the crawler. */
@@ -81,6 +81,12 @@ export interface HostLanes extends HostChoice {
 
 /** How much more than its part a host may use while others are still to be read. */
 const QUANTUM_MS = 1_000;
+/**
+ * The part of the slots that tries of hosts which are put aside may take, and the part of the slots up
+ * to which they take others that are free. Each may take as long as a crawl can, and there may be
+ * thousands of them.
+ */
+const TRIES = { most: 0.1, whileBusy: 0.5 } as const;
 /** What the mean keeps of its value before. */
 const MEAN_WEIGHT = 0.8;
 
@@ -110,6 +116,10 @@ export function createHostLanes(
   /** Whose crawlers share the pace of a host; undefined if no others do. */
   let group: string | undefined;
   let onOpen: () => void = nothing;
+  let slots = Number.POSITIVE_INFINITY;
+  let inFlight = 0;
+  /** The tries in flight. */
+  const tries = new Set<string>();
   /** The epoch of the last lease that this process had. */
   let lastEpoch = 0;
   /** When a crawl last started. */
@@ -122,7 +132,7 @@ export function createHostLanes(
     if (lane !== undefined) return lane;
     const oldest = idle.size >= MAX_LANES ? idle.oldest(latestMs) : undefined;
     if (oldest !== undefined) {
-      if (group === undefined) resting.keep(oldest, latestMs);
+      resting.keep(oldest, latestMs);
       forget(oldest);
     }
     const health = createHostHealth(() => crawler.retryWindowHours * HOUR_MS);
@@ -144,6 +154,7 @@ export function createHostLanes(
       made.gate.nextStartMs = Math.max(made.gate.nextStartMs, known.nextStartMs);
       made.robotsDelayMs = known.robotsDelayMs;
       made.isKnown = known.isKnown;
+      made.health.restoreFailures(known.failures);
       if (known.health !== undefined) made.health.restore(known.health, latestMs);
     }
     lanes.set(host, made);
@@ -191,8 +202,13 @@ export function createHostLanes(
     forget(lane);
   }
 
+  const mayTry = (): boolean =>
+    tries.size < Math.max(1, Math.floor(slots * TRIES.most)) || inFlight < slots * TRIES.whileBusy;
+
   const mayStart = (lane: Lane, nowMs: number): boolean =>
-    lane.running.size < limitOf(lane) && startAt(lane) <= nowMs;
+    lane.running.size < limitOf(lane) &&
+    startAt(lane) <= nowMs &&
+    (!lane.health.needsTry || mayTry());
 
   /** Whether a lane has what it may while others are still to be read: one crawl, or its part. */
   const isAhead = (lane: Lane, nowMs: number): boolean =>
@@ -207,7 +223,8 @@ export function createHostLanes(
     get isIdle() {
       return byRid.size === 0;
     },
-    keep(current) {
+    keep(current, most = Number.POSITIVE_INFINITY) {
+      slots = most;
       if (current === crawler) return;
       crawler = current;
       paused = new Set(current.pausedHosts);
@@ -304,7 +321,7 @@ export function createHostLanes(
       changed(lane);
     },
     next(nowMs, othersWait) {
-      const best = order.least(nowMs);
+      const best = order.least(nowMs, mayTry());
       if (best === undefined) return undefined;
       const preferred = urgent.before(best, nowMs, mayStart);
       if (preferred !== undefined) return firstOf(preferred);
@@ -321,6 +338,8 @@ export function createHostLanes(
       lane.running.set(job.rid, nowMs);
       byRid.set(job.rid, lane);
       idle.changed(lane);
+      inFlight += 1;
+      if (lane.health.needsTry) tries.add(job.rid);
       const { gate } = lane;
       latestMs = nowMs;
       gate.running += 1;
@@ -347,6 +366,8 @@ export function createHostLanes(
       const startedMs = lane?.running.get(rid);
       if (lane === undefined || startedMs === undefined) return undefined;
       lane.running.delete(rid);
+      inFlight -= 1;
+      tries.delete(rid);
       lane.gate.running -= 1;
       settle(lane, rid);
       onChange();
@@ -369,6 +390,6 @@ export function createHostLanes(
       return sinceMs === undefined ? undefined : new Date(sinceMs);
     },
     ...createHostChoice({ lanes, resting, closeIdle, mayStart }),
-    isTry: ({ rid }) => byRid.get(rid)?.health.awaySinceMs !== undefined,
+    isTry: ({ rid }) => byRid.get(rid)?.health.needsTry === true,
   };
 }

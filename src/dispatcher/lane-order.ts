@@ -3,16 +3,17 @@ import { heldMs, type Lane, startAt } from './host-lane.ts';
 
 /**
  * The order in which lanes start crawls: the one that has held slots for the least time comes first.
- * Lanes that have to wait for a time are passed over until then. A change costs the logarithm of the
+ * Lanes that have to wait for a time are passed over until then. Hosts that are put aside are kept apart
+ * from the others, because not all of them may be tried at once. A change costs the logarithm of the
  * number of lanes, so that a crawler of a thousand hosts starts a crawl as fast as one of ten.
  */
 export interface LaneOrder {
-  /** Jobs in lanes that may start a crawl now. */
+  /** Jobs in lanes that may start a crawl now, without tries. */
   startable(nowMs: number): number;
-  /** Lanes without a crawl in flight that may start one now. */
+  /** Lanes without a crawl in flight that may start one now, without tries. */
   idle(nowMs: number): number;
   /** The lane with the least time that may start a crawl; undefined when none may. */
-  least(nowMs: number): Lane | undefined;
+  least(nowMs: number, withTries: boolean): Lane | undefined;
   /** When the first of the lanes that wait may start a crawl. */
   nextAt(nowMs: number): number | undefined;
   /** Has to be called after each change of a lane. `limit` is the most crawls that it may have. */
@@ -20,7 +21,7 @@ export interface LaneOrder {
 }
 
 interface Place {
-  readonly kind: 'idle' | 'busy' | 'timed';
+  readonly kind: 'idle' | 'busy' | 'timed' | 'try';
   /** By which it is ordered among those of its kind. */
   readonly key: number;
   jobs: number;
@@ -30,6 +31,15 @@ interface Entry {
   readonly lane: Lane;
   readonly place: Place;
 }
+
+/** The kind of the place of a lane that may start a crawl now. */
+function kindOf({ running, health }: Lane): Exclude<Place['kind'], 'timed'> {
+  if (running.size > 0) return 'busy';
+  return health.needsTry ? 'try' : 'idle';
+}
+
+const keyOf = ({ running, usedMs }: Lane): number => (running.size > 0 ? 0 : usedMs);
+const isStartable = ({ kind }: Place): boolean => kind === 'idle' || kind === 'busy';
 
 /** Entries of places that have changed stay in a queue until they are this part of it. */
 const MAX_OUTDATED = 0.75;
@@ -42,6 +52,7 @@ export function createLaneOrder(): LaneOrder {
   /** Lanes that have no crawl in flight. Of the others there are few. */
   let resting = new TinyQueue<Entry>([], byKey);
   let timed = new TinyQueue<Entry>([], byKey);
+  let tries = new TinyQueue<Entry>([], byKey);
   const busy = new Set<Lane>();
   let total = 0;
   let idleLanes = 0;
@@ -58,7 +69,7 @@ export function createLaneOrder(): LaneOrder {
   function leave(lane: Lane): void {
     const place = places.get(lane);
     if (place === undefined) return;
-    if (place.kind !== 'timed') total -= place.jobs;
+    if (isStartable(place)) total -= place.jobs;
     if (place.kind === 'idle') idleLanes -= 1;
     busy.delete(lane);
     places.delete(lane);
@@ -66,9 +77,12 @@ export function createLaneOrder(): LaneOrder {
 
   function enter(lane: Lane, place: Place): void {
     places.set(lane, place);
-    if (place.kind !== 'timed') total += place.jobs;
+    if (isStartable(place)) total += place.jobs;
     if (place.kind === 'busy') busy.add(lane);
-    else if (place.kind === 'idle') {
+    else if (place.kind === 'try') {
+      tries = rebuilt(tries);
+      tries.push({ lane, place });
+    } else if (place.kind === 'idle') {
       idleLanes += 1;
       resting = rebuilt(resting);
       resting.push({ lane, place });
@@ -82,12 +96,11 @@ export function createLaneOrder(): LaneOrder {
     const jobs = Math.min(lane.ahead.size, limit - lane.running.size);
     if (jobs <= 0) return leave(lane);
     const at = startAt(lane);
-    const isBusy = lane.running.size > 0;
-    const kind = at > latestMs ? 'timed' : isBusy ? 'busy' : 'idle';
-    const key = kind === 'timed' ? at : isBusy ? 0 : lane.usedMs;
+    const kind = at > latestMs ? 'timed' : kindOf(lane);
+    const key = kind === 'timed' ? at : keyOf(lane);
     const before = places.get(lane);
     if (before?.kind === kind && before.key === key) {
-      if (kind !== 'timed') total += jobs - before.jobs;
+      if (isStartable(before)) total += jobs - before.jobs;
       before.jobs = jobs;
       return;
     }
@@ -113,9 +126,7 @@ export function createLaneOrder(): LaneOrder {
       timed.pop();
       const { lane, place } = entry;
       leave(lane);
-      const isBusy = lane.running.size > 0;
-      const key = isBusy ? 0 : lane.usedMs;
-      enter(lane, { kind: isBusy ? 'busy' : 'idle', key, jobs: place.jobs });
+      enter(lane, { kind: kindOf(lane), key: keyOf(lane), jobs: place.jobs });
     }
   }
 
@@ -128,9 +139,14 @@ export function createLaneOrder(): LaneOrder {
       advance(nowMs);
       return idleLanes;
     },
-    least(nowMs) {
+    least(nowMs, withTries) {
       advance(nowMs);
-      const first = head(resting);
+      const tried = withTries ? head(tries) : undefined;
+      const rested = head(resting);
+      const isTryFirst =
+        (tried?.place.key ?? Number.POSITIVE_INFINITY) <
+        (rested?.place.key ?? Number.POSITIVE_INFINITY);
+      const first = isTryFirst ? tried : rested;
       let best = first?.lane;
       let leastMs = first?.place.key ?? Number.POSITIVE_INFINITY;
       for (const lane of busy) {

@@ -202,7 +202,7 @@ export function createReadAhead(deps: {
     },
     started(job) {
       lowest = Math.min(lowest, startable());
-      if (hasLeftOut && !lanes.isTry(job)) expects = true;
+      if (hasLeftOut && (!lanes.isTry(job) || lanes.isFull())) expects = true;
       // Its host may have more in the queue, which wait for the next look.
       if (hasMore && !lanes.hasOthers(job)) othersWait = true;
     },

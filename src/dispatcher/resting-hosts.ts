@@ -8,19 +8,26 @@ export interface RestingHost {
   readonly untilMs: number;
   readonly nextStartMs: number;
   readonly health?: SavedHealth;
+  /** Crawls in a row that have not reached it. */
+  readonly failures: number;
   readonly robotsDelayMs: number;
   readonly isKnown: boolean;
 }
 
 /**
- * Hosts without a lane that may not be asked like any other: put aside, or asked a moment ago. A tenth of
- * what a lane takes.
+ * Hosts without a lane that may not be asked like any other: put aside, asked a moment ago, or not reached
+ * by the last crawl. A tenth of what a lane takes.
  */
 export interface RestingHosts {
   has(host: string): boolean;
+  /** Whether the next crawl is a try of a host that is put aside. */
+  needsTry(host: string): boolean;
   /** Whether the host may not be asked now. */
   isClosed(host: string, nowMs: number): boolean;
-  /** Whether there is no room for further hosts until one of these may be asked again. */
+  /**
+   * Whether there is no room for further hosts until the delay of one of these is over. Those that are put
+   * aside are forgotten before that, and tried again from the start.
+   */
   isFull(nowMs: number): boolean;
   /** Remembers the host of a lane that is forgotten, if there is something to remember. */
   keep(lane: Lane, nowMs: number): void;
@@ -34,6 +41,8 @@ export interface RestingHosts {
 
 /** 10 MB of a crawler. */
 const MAX_HOSTS = 50_000;
+/** What of it is left when hosts that are put aside make room. */
+const MOST_LEFT = 0.9 * MAX_HOSTS;
 /** The interval at which hosts that may be asked again make room. */
 const PRUNE_MS = 1_000;
 
@@ -42,23 +51,40 @@ export function createRestingHosts(): RestingHosts {
   const hosts = new Map<string, RestingHost>();
   let prunedMs = Number.NEGATIVE_INFINITY;
 
+  function forgetAside(nowMs: number): void {
+    for (const [host, { nextStartMs }] of hosts) {
+      if (hosts.size <= MOST_LEFT) return;
+      if (nextStartMs <= nowMs) hosts.delete(host);
+    }
+  }
+
   return {
     has: (host) => hosts.has(host),
+    needsTry: (host) => (hosts.get(host)?.health?.asideMs ?? 0) > 0,
     isClosed: (host, nowMs) => (hosts.get(host)?.untilMs ?? nowMs) > nowMs,
     isFull(nowMs) {
       if (hosts.size >= MAX_HOSTS && nowMs - prunedMs >= PRUNE_MS) {
         prunedMs = nowMs;
         for (const [host, { untilMs }] of hosts) if (untilMs <= nowMs) hosts.delete(host);
+        if (hosts.size >= MAX_HOSTS) forgetAside(nowMs);
       }
       return hosts.size >= MAX_HOSTS;
     },
     keep(lane, nowMs) {
       const health = lane.health.saved();
       const untilMs = startAt(lane);
-      if (health === undefined && untilMs <= nowMs) return;
+      const { failures } = lane.health;
+      if (health === undefined && failures === 0 && untilMs <= nowMs) return;
       const { gate, robotsDelayMs, isKnown } = lane;
       const { nextStartMs } = gate;
-      const kept = { untilMs, nextStartMs, robotsDelayMs, isKnown, ...defined({ health }) };
+      const kept = {
+        untilMs,
+        nextStartMs,
+        robotsDelayMs,
+        isKnown,
+        failures,
+        ...defined({ health }),
+      };
       hosts.set(lane.host, kept);
     },
     take(host) {

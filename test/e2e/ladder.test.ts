@@ -231,10 +231,11 @@ describe('a URL that its host blocks', () => {
   });
 
   test('climbs past a pool whose proxies the host has all blocked', async () => {
+    const clock = createFrozenClock();
     await using site = await startSite({
       routes: { '/page': guarded((from) => from === B, challenge) },
     });
-    await using app = await startWithPools();
+    await using app = await startWithPools({ clock });
     const crawler = await createCrawler(app, 'climber', { escalate: 'pool:a,pool:b' });
     const other = await createCrawler(app, 'other', { escalate: 'pool:a,pool:b' });
     await crawl(crawler, `${site.url}/page`);

@@ -1,4 +1,5 @@
 import { createServer } from 'node:http';
+import { gunzipSync } from 'node:zlib';
 import { listen } from '../listen.ts';
 
 /** What a result says of its push. */
@@ -22,6 +23,8 @@ export interface ChaosReceiver extends AsyncDisposable {
 
 /** One POST in this number is answered with 500. */
 const FAILS_ONE_OF = 50;
+/** One with more results is answered with 413. */
+const MOST_TOGETHER = 12;
 
 /** Opens a {@link ChaosReceiver} on a free port. */
 export async function openChaosReceiver(): Promise<ChaosReceiver> {
@@ -29,22 +32,38 @@ export async function openChaosReceiver(): Promise<ChaosReceiver> {
   const told = new Map<string, ToldPush>();
   let posts = 0;
   let again = 0;
+
+  function acknowledge(rid: string, push: ToldPush): void {
+    told.set(rid, push);
+    const before = counts.get(rid) ?? 0;
+    counts.set(rid, before + 1);
+    if (before > 0) again += 1;
+  }
+
+  function acknowledgeAll(body: Buffer, coding: string | undefined): void {
+    const lines = coding === 'gzip' ? gunzipSync(body) : body;
+    for (const line of lines.toString().trimEnd().split('\n')) {
+      const { rid, metadata, again_of: againOf } = JSON.parse(line) as Record<string, string>;
+      acknowledge(String(rid), { metadata, againOf });
+    }
+  }
+
   const server = createServer((request, response) => {
-    request.resume();
+    const parts: Buffer[] = [];
+    request.on('data', (part: Buffer) => parts.push(part));
     request.on('error', () => response.destroy());
     request.on('end', () => {
       posts += 1;
-      if (posts % FAILS_ONE_OF === 0) {
-        response.writeHead(500).end();
-        return;
+      const { metadata, rid, 'webhook-again-of': againOf, ...headers } = request.headers;
+      const results = Number(headers['webhook-results'] ?? 1);
+      if (posts % FAILS_ONE_OF === 0) return response.writeHead(500).end();
+      if (results > MOST_TOGETHER) return response.writeHead(413).end();
+      if (rid === undefined) acknowledgeAll(Buffer.concat(parts), headers['content-encoding']);
+      else {
+        const push = { metadata: metadata?.toString(), againOf: againOf?.toString() };
+        acknowledge(String(rid), push);
       }
-      const { metadata, 'webhook-again-of': againOf } = request.headers;
-      const rid = String(request.headers.rid);
-      told.set(rid, { metadata: metadata?.toString(), againOf: againOf?.toString() });
-      const before = counts.get(rid) ?? 0;
-      counts.set(rid, before + 1);
-      if (before > 0) again += 1;
-      response.writeHead(204).end();
+      return response.writeHead(204).end();
     });
   });
   const open = await listen(server);

@@ -106,8 +106,10 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     clocks,
     network,
   });
-  for (const { name, delivery, concurrency, politeness } of CHAOS_CRAWLERS) {
-    const callback = delivery === 'webhook' ? { callback_url: receiver.url } : {};
+  for (const { name, delivery, concurrency, politeness, together } of CHAOS_CRAWLERS) {
+    const batch =
+      together === undefined ? {} : { deliver_batch: { max_results: together, max_ms: 300 } };
+    const callback = delivery === 'webhook' ? { callback_url: receiver.url, ...batch } : {};
     const [service] = fleet.running();
     const pace =
       politeness === undefined

@@ -17,6 +17,27 @@ test('thousands of hosts that do not answer hold the others up no longer than th
   expect(tries.ofDead).toBeLessThan(2_667 * 12);
 });
 
+test('a host that does not answer is put aside, however many others are asked between its URLs', () => {
+  const isDead = (host: number): boolean => host % 3 === 0;
+  const counts = new Int32Array(7_500).fill(10);
+  const { at } = simulate(counts, 300, {}, isDead);
+  const pagesMs = counts.reduce((sum, n, host) => sum + (isDead(host) ? 0 : n * pageMs(host)), 0);
+  // Three tries put a host aside. Otherwise one of its URLs would be tried in each round.
+  const firstTriesMs = 3 * 2_500 * pageMs(0, isDead);
+  expect(at.get(0.9)).toBeLessThan(((pagesMs + firstTriesMs) / 300 / 1_000) * 1.1);
+});
+
+test('tries of hosts that do not answer take a tenth of the slots from the others', () => {
+  const isDead = (host: number): boolean => host % 5 === 0;
+  const counts = new Int32Array(2_000).fill(60);
+  const concurrency = 10;
+  const { at } = simulate(counts, concurrency, {}, isDead);
+  const pagesMs = counts.reduce((sum, n, host) => sum + (isDead(host) ? 0 : n * pageMs(host)), 0);
+  // Three tries put a host aside. At most a quarter of an hour apart, the further ones would take 13 slots.
+  const firstTriesMs = 3 * 400 * pageMs(0, isDead);
+  expect(at.get(1)).toBeLessThan(((pagesMs / 0.9 + firstTriesMs) / concurrency / 1_000) * 1.1);
+});
+
 test('more hosts than are kept wait for their delay, each by itself', () => {
   const counts = new Int32Array(8_000).fill(2);
   const politeness = { maxPerHost: 1, delayMs: 60_000, robotsTxt: false };
