@@ -231,7 +231,7 @@ describe('a URL that its host blocks', () => {
   });
 
   test('climbs past a pool whose proxies the host has all blocked', async () => {
-    const clock = createFrozenClock();
+    const clock = createTestClock();
     await using site = await startSite({
       routes: { '/page': guarded((from) => from === B, challenge) },
     });
