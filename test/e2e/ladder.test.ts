@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { JAVASCRIPT, NORMAL, QUICK, startApp, type TestApp } from '../support/app.ts';
 import { type CrawlerClient, createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startProxies } from '../support/proxy.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { type Site, type SiteRoute, startSite } from '../support/site.ts';
-import { createTestClock } from '../support/test-clock.ts';
+import { createFrozenClock, createTestClock } from '../support/test-clock.ts';
 
 const MINUTE = 60_000;
 const DIRECT = '127.0.0.1';
@@ -231,11 +231,13 @@ describe('a URL that its host blocks', () => {
   });
 
   test('climbs past a pool whose proxies the host has all blocked', async () => {
-    const clock = createTestClock();
+    // While the clock stands still, a run ends when its lock lapses.
+    const clock = createFrozenClock();
+    const tasks = { ...QUICK.tasks, lockMs: 4_000, runLockMs: 4_000 };
     await using site = await startSite({
       routes: { '/page': guarded((from) => from === B, challenge) },
     });
-    await using app = await startWithPools({ clock });
+    await using app = await startWithPools({ clock, timing: { tasks } });
     const crawler = await createCrawler(app, 'climber', { escalate: 'pool:a,pool:b' });
     const other = await createCrawler(app, 'other', { escalate: 'pool:a,pool:b' });
     await crawl(crawler, `${site.url}/page`);
