@@ -67,6 +67,10 @@ export default defineConfig({
     hookTimeout: 180_000,
     // For two cores: many tests wait more than they work.
     maxWorkers: 4,
+    // Node itself strips the types, and keeps what it compiled. Modules cannot be mocked so.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
+    // A worker loads the service once for all of its files. What a file leaves open, or logs of secrets, fails that file.
+    isolate: false,
     sequence: { sequencer: LongestFirst },
     projects: [
       { extends: true, test: { name: 'embedded', include: ['test/**/*.test.ts'] } },

@@ -13,7 +13,6 @@ import type { StoreTraits } from '../domain/store-traits.ts';
 import { noTracing, type Tracing } from '../domain/tracing.ts';
 import type { Edge } from '../edge/edge.ts';
 import { createMetrics } from '../observability/metrics.ts';
-import { openTracing } from '../observability/open-tracing.ts';
 import { createAgendaScheduler } from '../scheduler/agenda/agenda-scheduler.ts';
 import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { TokenPair } from '../service/accounts/accounts.ts';
@@ -66,7 +65,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   // Closes in the reverse order: first the port, last the database.
   await using stack = new AsyncDisposableStack();
 
-  const tracing = await openTracing(tracingSettings(config), logger);
+  const tracing = await openTracing(config, logger);
   stack.defer(() => tracing.close());
   const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined));
   stack.defer(() => backend.close());
@@ -163,8 +162,11 @@ function backupEveryMs({ backupEveryHours }: Pick<Config, 'backupEveryHours'>): 
   return backupEveryHours * 3_600_000;
 }
 
-function tracingSettings(config: Config) {
-  return {
+/** Opens the traces; without an endpoint nothing is loaded for them. */
+async function openTracing(config: Config, logger: Logger): Promise<Tracing> {
+  if (config.otlpEndpoint === '') return noTracing;
+  const tracing = await import('../observability/open-tracing.ts');
+  const settings = {
     endpoint: config.otlpEndpoint,
     headers: config.otlpHeaders,
     serviceName: config.otelServiceName,
@@ -172,6 +174,7 @@ function tracingSettings(config: Config) {
     version: VERSION,
     instance: `${hostname()}:${process.pid}`,
   };
+  return tracing.openTracing(settings, logger);
 }
 
 function createContext(

@@ -1,5 +1,3 @@
-import { createTransport } from 'nodemailer';
-
 /** Less than a person waits. */
 const TIMEOUT_MS = 8_000;
 
@@ -8,6 +6,7 @@ const TIMEOUT_MS = 8_000;
  * does not contain the password.
  */
 export async function checkMail(smtpUrl: string): Promise<void> {
+  const { createTransport } = await import('nodemailer');
   const transport = createTransport({
     url: smtpUrl,
     connectionTimeout: TIMEOUT_MS,

@@ -1,4 +1,3 @@
-import { createTransport } from 'nodemailer';
 import type { Account } from '../domain/account.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { Notice } from './notice-texts.ts';
@@ -40,8 +39,12 @@ export interface MailerDeps {
 /** Makes the mailer; connections last for one mail each, so nothing has to be closed. */
 export function createMailer(deps: MailerDeps): Mailer {
   const { smtpUrl, from, logger } = deps;
-  const transport =
-    smtpUrl === '' ? undefined : createTransport({ url: smtpUrl, ...TIMEOUTS }, { from });
+  /** Loaded by the first mail: most services send none. */
+  async function makeTransport() {
+    const { createTransport } = await import('nodemailer');
+    return createTransport({ url: smtpUrl, ...TIMEOUTS }, { from });
+  }
+  let transport: ReturnType<typeof makeTransport> | undefined;
 
   return {
     async send(account, { subject, text }) {
@@ -50,13 +53,18 @@ export function createMailer(deps: MailerDeps): Mailer {
         logger.warn(fields, 'a notice was not mailed: the account has no e-mail address');
         return 'unwanted';
       }
-      if (transport === undefined) {
+      if (smtpUrl === '') {
         logger.warn(fields, 'a notice was not mailed: set SMTP_URL to send mail');
         return 'unwanted';
       }
       try {
+        transport ??= makeTransport();
         // As an object the address is taken as it is, never read as a list of several.
-        await transport.sendMail({ to: { name: '', address: account.email }, subject, text });
+        await (await transport).sendMail({
+          to: { name: '', address: account.email },
+          subject,
+          text,
+        });
         logger.info(fields, 'a notice was mailed');
         return 'sent';
       } catch (error) {

@@ -7,11 +7,11 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { Logger } from '../domain/logger.ts';
-import { noTracing, type Span, type SpanStart, type Tracing } from '../domain/tracing.ts';
+import type { Span, SpanStart, Tracing } from '../domain/tracing.ts';
 
 /** Where traces go, and how many. */
 export interface TracingSettings {
-  /** Base URL of an OTLP receiver (HTTP, JSON); empty for no traces. */
+  /** Base URL of an OTLP receiver (HTTP, JSON). */
   readonly endpoint: string;
   /** Headers of the requests to it. */
   readonly headers: Readonly<Record<string, string>>;
@@ -36,12 +36,8 @@ const kinds = {
   internal: SpanKind.INTERNAL,
 } as const;
 
-/**
- * Opens the traces. Without an endpoint nothing is loaded and nothing traced. A receiver that fails
- * costs its spans, and one warning a minute.
- */
+/** Opens the traces. A receiver that fails costs its spans, and one warning a minute. */
 export async function openTracing(settings: TracingSettings, logger: Logger): Promise<Tracing> {
-  if (settings.endpoint === '') return noTracing;
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http');
   const { resourceFromAttributes } = await import('@opentelemetry/resources');
   const sdk = await import('@opentelemetry/sdk-trace');

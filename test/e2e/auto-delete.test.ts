@@ -26,7 +26,7 @@ async function startStored() {
   const rids = await Promise.all(
     Array.from({ length: RESULTS }, (_, n) => crawler.push(`${site.url}/page/${n}`)),
   );
-  await eventually(async () => expect(await count(app)).toBe(RESULTS), { timeoutMs: 30_000 });
+  await eventually(async () => expect(await count(app)).toBe(RESULTS));
   return {
     app,
     rids,
@@ -147,7 +147,7 @@ test('results that a client has are removed for good, which the storage quota sh
   };
   expect(await used()).toBeGreaterThan(0);
   await take(app, rids);
-  await eventually(async () => expect(await used()).toBe(0), { timeoutMs: 30_000 });
+  await eventually(async () => expect(await used()).toBe(0));
 });
 
 test('many calls on one connection leave nothing behind on it', async () => {

@@ -182,11 +182,8 @@ describe.concurrent('at the same time as others', () => {
     const items = Array.from({ length: 10 }, (_, n) => ({ url: `${site.url}/script?${n}` }));
     const push = await own.rest('POST', `/crawler/${JAVASCRIPT}/js/push_batch`, { items });
     expect(push.status).toBeLessThan(300);
-    await eventually(
-      () => expect(own.log.join('').split('CHROMIUM_PATH').length).toBeGreaterThan(2),
-      {
-        timeoutMs: 30_000,
-      },
+    await eventually(() =>
+      expect(own.log.join('').split('CHROMIUM_PATH').length).toBeGreaterThan(2),
     );
     await rm(broken);
     await eventually(
@@ -241,9 +238,7 @@ describe.concurrent('at the same time as others', () => {
     const profile =
       command.find((each) => each.startsWith('--user-data-dir='))?.split('=')[1] ?? '';
     await service.kill9();
-    await eventually(() => expect(existsSync(`/proc/${browser}`)).toBe(false), {
-      timeoutMs: 30_000,
-    });
+    await eventually(() => expect(existsSync(`/proc/${browser}`)).toBe(false));
     expect(existsSync(profile)).toBe(true);
     await using next = await startProcess(env);
     await next.rest('GET', `/?${query}`);
@@ -259,7 +254,7 @@ describe.concurrent('at the same time as others', () => {
       `/?token=${JAVASCRIPT}&crawler=js&callback=true&page_wait=${byLength(1_000, 2_500)}&url=${encodeURIComponent(`${site.url}/late`)}`,
     );
     const hits = site.hits('/late');
-    await eventually(() => expect(site.hits('/late')).toBe(hits + 1), { timeoutMs: 20_000 });
+    await eventually(() => expect(site.hits('/late')).toBe(hits + 1));
     const browsers = chromiumsOf(service.process.pid);
     expect(browsers).not.toEqual([]);
     expect(await service.terminate()).toBe(0);
@@ -281,7 +276,7 @@ test('a browser without pages ends, and the next page starts another', async () 
   const before = chromiumsOf(process.pid);
   const started = () => chromiumsOf(process.pid).filter((pid) => !before.includes(pid));
   await (await pool.open(nowhere)).close();
-  await eventually(() => expect(started()).toEqual([]), { timeoutMs: 10_000 });
+  await eventually(() => expect(started()).toEqual([]));
   const page = await pool.open(nowhere);
   expect(await page.send('Page.enable')).toEqual({});
   expect(started()).toHaveLength(1);

@@ -33,7 +33,7 @@ test('an account that fills all pages keeps no other waiting', async () => {
   const other = await otherAccount(app);
   await push(app, `${site.url}/script`, 12, { parameters: { page_wait: 60_000 } });
   // Both pages are in use for a minute, and ten URLs wait in the queue for them.
-  await eventually(() => expect(site.hits('/script')).toBe(2), { timeoutMs: 20_000 });
+  await eventually(() => expect(site.hits('/script')).toBe(2));
   await eventually(async () => {
     const { text } = await app.rest('GET', '/metrics');
     expect(text).toContain('queued_crawler_pool_used{pool="browser"} 2');
@@ -56,7 +56,7 @@ test('crawls of one account beyond its pages wait in the queue, longer than a cr
     env: { NETWORK_ALLOW: site.host, BROWSER_PAGES: '1', CRAWL_TIMEOUT_SECONDS: '3' },
   });
   await push(app, `${site.url}/script`, 5, { parameters: { page_wait: 1_200 } });
-  await eventually(() => expect(site.hits('/script')).toBeGreaterThan(0), { timeoutMs: 20_000 });
+  await eventually(() => expect(site.hits('/script')).toBeGreaterThan(0));
   await eventually(
     async () => {
       const { json } = await app.rest('GET', `/storage/total_count?token=${JAVASCRIPT}`);

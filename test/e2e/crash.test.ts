@@ -44,13 +44,10 @@ test(`${2 * URLS} URLs survive kill -9 of the service, again and again: each is 
     const { id } = (await service.rest('POST', `${batch}/close`)).json;
 
     for (const share of byLength([0.1, 0.6], [0.1, 0.3, 0.5, 0.7])) {
-      await eventually(
-        async () => {
-          const done = (await completed(service, 'store')) + (await completed(service, 'hook'));
-          expect(done).toBeGreaterThan(share * 2 * URLS);
-        },
-        { timeoutMs: 30_000 },
-      );
+      await eventually(async () => {
+        const done = (await completed(service, 'store')) + (await completed(service, 'hook'));
+        expect(done).toBeGreaterThan(share * 2 * URLS);
+      });
       await service.kill9();
       service = await startProcess(env);
       // What was pushed is known by its key, whether it has ended or not.
@@ -104,9 +101,7 @@ test('SIGTERM lets what is being crawled end, gives the rest back and repeats no
   expect(await first.terminate()).toBe(0);
 
   await using second = await startProcess(env);
-  await eventually(async () => expect(await completed(second, 'store')).toBe(40), {
-    timeoutMs: 20_000,
-  });
+  await eventually(async () => expect(await completed(second, 'store')).toBe(40));
   expect(site.hits()).toBe(40);
 });
 

@@ -236,7 +236,7 @@ async function startReceiverExample(
     printed += chunk.toString();
   });
   const url = `http://127.0.0.1:${port}/`;
-  await eventually(() => fetch(url, { method: 'POST' }), { timeoutMs: 15_000 });
+  await eventually(() => fetch(url, { method: 'POST' }));
   return {
     url,
     lines: () => printed.split('\n').filter((line) => line !== ''),

@@ -33,12 +33,10 @@ describe('a host that takes long', () => {
     await using app = await startApp();
     const crawler = await createCrawler(app, 'mixed', { concurrency: 4 });
     await crawler.post('pause');
-    await Promise.all(urls(slow, 40, '/delay/1500').map((url) => crawler.push(url)));
-    for (const site of sites) await Promise.all(urls(site, 10).map((url) => crawler.push(url)));
+    await crawler.pushAll(urls(slow, 40, '/delay/1500'));
+    for (const site of sites) await crawler.pushAll(urls(site, 10));
     await crawler.post('unpause');
-    await eventually(() => expect(sites.map((site) => site.hits())).toEqual([10, 10, 10, 10]), {
-      timeoutMs: 20_000,
-    });
+    await eventually(() => expect(sites.map((site) => site.hits())).toEqual([10, 10, 10, 10]));
     // In the order of their pushes all forty would have come first.
     const last = Math.max(...sites.flatMap((site) => site.seen.map(({ at }) => at.getTime())));
     expect(slow.seen.filter(({ at }) => at.getTime() < last).length).toBeLessThan(20);
@@ -50,20 +48,18 @@ describe('a host that takes long', () => {
     await using app = await startApp();
     const crawler = await createCrawler(app, 'hanging', { concurrency: 3 });
     await crawler.post('pause');
-    await Promise.all(urls(dead, 30, '/hang').map((url) => crawler.push(url)));
-    for (const site of sites) await Promise.all(urls(site, 10).map((url) => crawler.push(url)));
+    await crawler.pushAll(urls(dead, 30, '/hang'));
+    for (const site of sites) await crawler.pushAll(urls(site, 10));
     await crawler.post('unpause');
-    await eventually(() => expect(sites.map((site) => site.hits())).toEqual([10, 10, 10]), {
-      timeoutMs: 20_000,
-    });
+    await eventually(() => expect(sites.map((site) => site.hits())).toEqual([10, 10, 10]));
   });
 
   test('that is alone gets all slots', async () => {
     await using site = await startSite();
     await using app = await startApp();
     const crawler = await createCrawler(app, 'alone', { concurrency: 7 });
-    await Promise.all(urls(site, 40, '/delay/100').map((url) => crawler.push(url)));
-    await eventually(() => expect(site.hits()).toBe(40), { timeoutMs: 20_000 });
+    await crawler.pushAll(urls(site, 40, '/delay/100'));
+    await eventually(() => expect(site.hits()).toBe(40));
     expect(site.maxConcurrent).toBe(7);
   });
 });
@@ -73,8 +69,8 @@ test('a host that refuses connections is put aside, and its other URLs are not t
   await using app = await startApp();
   const crawler = await createCrawler(app, 'refused', { concurrency: 2 });
   const refused = { url: `http://127.0.0.1:${await freePort()}` };
-  const rids = await Promise.all(urls(refused, 30).map((url) => crawler.push(url)));
-  await Promise.all(urls(site, 20).map((url) => crawler.push(url)));
+  const rids = await crawler.pushAll(urls(refused, 30));
+  await crawler.pushAll(urls(site, 20));
   await eventually(() => expect(site.hits()).toBe(20));
   await eventually(async () => {
     const { waiting, retrying, running } = (await crawler.details()).activity;
@@ -98,10 +94,10 @@ test('a 429 with Retry-After holds back the whole host, and no other', async () 
   await using other = await startSite();
   await using app = await startApp();
   const crawler = await createCrawler(app, 'limited', { concurrency: 1 });
-  await Promise.all(urls(site, 5, '/limited').map((url) => crawler.push(url)));
-  await Promise.all(urls(other, 5).map((url) => crawler.push(url)));
+  await crawler.pushAll(urls(site, 5, '/limited'));
+  await crawler.pushAll(urls(other, 5));
   await eventually(() => expect(other.hits()).toBe(5));
-  await eventually(() => expect(site.hits()).toBe(6), { timeoutMs: 20_000 });
+  await eventually(() => expect(site.hits()).toBe(6));
   const [, second = 0] = startsOf(site);
   expect(second).toBeGreaterThanOrEqual(1_900);
 });
@@ -113,11 +109,9 @@ describe('the pace of a polite crawler', () => {
     await using app = await startApp();
     const politeness = { delay_ms: 400, max_per_host: 1, robots_txt: false };
     const crawler = await createCrawler(app, 'polite', { concurrency: 3, politeness });
-    await Promise.all(urls(long, 200).map((url) => crawler.push(url)));
-    for (const site of sites) await Promise.all(urls(site, 3).map((url) => crawler.push(url)));
-    await eventually(() => expect(sites.map((site) => site.hits())).toEqual([3, 3, 3, 3, 3]), {
-      timeoutMs: 30_000,
-    });
+    await crawler.pushAll(urls(long, 200));
+    for (const site of sites) await crawler.pushAll(urls(site, 3));
+    await eventually(() => expect(sites.map((site) => site.hits())).toEqual([3, 3, 3, 3, 3]));
     for (const site of [long, ...sites]) {
       const starts = startsOf(site);
       // Less one interval, because the way of the first request may take longer than that of others.
@@ -136,11 +130,9 @@ describe('the pace of a polite crawler', () => {
       concurrency: 10,
       politeness: { delay_ms: 0, max_per_host: 2, robots_txt: false },
     });
-    await Promise.all(urls(site, 20, '/delay/100').map((url) => crawler.push(url)));
-    await Promise.all(urls(other, 20, '/delay/100').map((url) => crawler.push(url)));
-    await eventually(() => expect([site.hits(), other.hits()]).toEqual([20, 20]), {
-      timeoutMs: 20_000,
-    });
+    await crawler.pushAll(urls(site, 20, '/delay/100'));
+    await crawler.pushAll(urls(other, 20, '/delay/100'));
+    await eventually(() => expect([site.hits(), other.hits()]).toEqual([20, 20]));
     expect([site.maxConcurrent, other.maxConcurrent]).toEqual([2, 2]);
   });
 
@@ -151,8 +143,8 @@ describe('the pace of a polite crawler', () => {
       concurrency: 5,
       politeness: { delay_ms: 0, max_per_host: 0, robots_txt: true },
     });
-    await Promise.all(urls(site, 3).map((url) => crawler.push(url)));
-    await eventually(() => expect(site.hits('/page/1')).toBe(3), { timeoutMs: 20_000 });
+    await crawler.pushAll(urls(site, 3));
+    await eventually(() => expect(site.hits('/page/1')).toBe(3));
     const starts = site.seen.filter(({ path }) => path.startsWith('/page')).map(({ at }) => +at);
     expect((starts.at(-1) ?? 0) - (starts[0] ?? 0)).toBeGreaterThanOrEqual(1_000);
   });
@@ -168,10 +160,8 @@ test('hosts of one domain share its pace when their crawler groups them', async 
     politeness: { delay_ms: 400, max_per_host: 0, robots_txt: false },
   });
   expect((await crawler.details()).group_by_domain).toBe(true);
-  for (const site of sites) await Promise.all(urls(site, 3).map((url) => crawler.push(url)));
-  await eventually(() => expect(sites.map((site) => site.hits())).toEqual([3, 3]), {
-    timeoutMs: 20_000,
-  });
+  for (const site of sites) await crawler.pushAll(urls(site, 3));
+  await eventually(() => expect(sites.map((site) => site.hits())).toEqual([3, 3]));
   const starts = sites.flatMap((site) => site.seen.map(({ at }) => at.getTime()));
   expect(Math.max(...starts) - Math.min(...starts)).toBeGreaterThanOrEqual(4 * 400);
   // The last page is counted once its crawl has ended.
@@ -189,15 +179,15 @@ test('crawlers of a pace group ask a host together no more than one of them may'
   const [a, b] = [await make('first'), await make('second')];
   expect((await a.details()).politeness.group).toBe('partner');
   for (const crawler of [a, b]) {
-    await Promise.all(urls(site, 4, '/delay/100').map((url) => crawler.push(url)));
+    await crawler.pushAll(urls(site, 4, '/delay/100'));
   }
-  await eventually(() => expect(site.hits()).toBe(8), { timeoutMs: 30_000 });
+  await eventually(() => expect(site.hits()).toBe(8));
   expect(site.maxConcurrent).toBe(1);
   expect(startsOf(site).at(-1)).toBeGreaterThanOrEqual(6 * 300);
   // One that leaves the group waits for the others no more.
   await app.rest('PUT', b.path, { politeness: { ...politeness, delay_ms: 0, group: '' } });
   await a.post('pause');
-  await Promise.all(urls(site, 4).map((url) => b.push(url)));
+  await b.pushAll(urls(site, 4));
   await eventually(() => expect(site.hits()).toBe(12));
   const bad = await app.rest('PUT', b.path, { politeness: { ...politeness, group: 'a b' } });
   expect(bad.status).toBe(422);
@@ -218,9 +208,9 @@ describe('the hosts of a crawler', () => {
     await using app = await startApp();
     const crawler = await createCrawler(app, 'listed', { concurrency: 2, max_retries: 0 });
     const away = { url: `http://127.0.0.1:${await freePort()}` };
-    await Promise.all(urls(away, 12).map((url) => crawler.push(url)));
-    await Promise.all(urls(site, 5).map((url) => crawler.push(url)));
-    await Promise.all(urls(site, 2, '/status/404').map((url) => crawler.push(url)));
+    await crawler.pushAll(urls(away, 12));
+    await crawler.pushAll(urls(site, 5));
+    await crawler.pushAll(urls(site, 2, '/status/404'));
     await eventually(async () => {
       expect(await hostRow(app, crawler, site)).toMatchObject({ queued: 0, tries: 7 });
       expect(await hostRow(app, crawler, away)).toMatchObject({
@@ -244,8 +234,8 @@ describe('the hosts of a crawler', () => {
     const crawler = await createCrawler(app, 'steered');
     const { host } = new URL(paused.url);
     expect((await crawler.post(`hosts/pause?host=${host}`)).json).toEqual({ host, paused: true });
-    await Promise.all(urls(paused, 8).map((url) => crawler.push(url)));
-    await Promise.all(urls(other, 8).map((url) => crawler.push(url)));
+    await crawler.pushAll(urls(paused, 8));
+    await crawler.pushAll(urls(other, 8));
     await eventually(() => expect(other.hits()).toBe(8));
     expect(await hostRow(app, crawler, paused)).toMatchObject({
       queued: 8,
@@ -257,7 +247,7 @@ describe('the hosts of a crawler', () => {
       has_more: false,
     });
     expect((await crawler.details()).activity).toMatchObject({ purged: 8, waiting: 0 });
-    await Promise.all(urls(paused, 3).map((url) => crawler.push(url)));
+    await crawler.pushAll(urls(paused, 3));
     expect((await crawler.post(`hosts/unpause?host=${host}`)).json).toEqual({
       host,
       paused: false,
@@ -286,11 +276,9 @@ describe('the hosts of a crawler', () => {
       politeness.hosts[1],
     ]);
     for (const site of [slow, paused, other]) {
-      await Promise.all(urls(site, 4).map((url) => crawler.push(url)));
+      await crawler.pushAll(urls(site, 4));
     }
-    await eventually(() => expect([slow.hits(), other.hits()]).toEqual([4, 4]), {
-      timeoutMs: 20_000,
-    });
+    await eventually(() => expect([slow.hits(), other.hits()]).toEqual([4, 4]));
     expect(paused.hits()).toBe(0);
     expect(startsOf(slow).at(-1)).toBeGreaterThanOrEqual(600);
     const refused = await crawler.post(`hosts/unpause?host=${hostOf(paused)}`);
@@ -300,7 +288,7 @@ describe('the hosts of a crawler', () => {
     expect(reply.status).toBe(422);
     expect(reply.text).toContain('politeness.hosts[0].pattern');
     await app.rest('PUT', crawler.path, { politeness: { delay_ms: 0 } });
-    await eventually(() => expect(paused.hits()).toBe(4), { timeoutMs: 20_000 });
+    await eventually(() => expect(paused.hits()).toBe(4));
   });
 
   test('that are not reached stay put aside after a restart', async () => {
@@ -309,7 +297,7 @@ describe('the hosts of a crawler', () => {
     const clock = createFrozenClock();
     await using first = await startApp({ clock });
     const crawler = await createCrawler(first, 'again', { concurrency: 2 });
-    await Promise.all(urls(away, 9).map((url) => crawler.push(url)));
+    await crawler.pushAll(urls(away, 9));
     await eventually(async () => {
       expect(await hostRow(first, crawler, away)).toMatchObject({ wait: { kind: 'away' } });
     });

@@ -101,7 +101,7 @@ describe('a URL that its host blocks', () => {
 
   test('shows its rungs while it waits, when it is delivered, in the history and in metrics', async () => {
     const climbed = 'direct forbidden, pool:a forbidden';
-    const clock = createFrozenClock();
+    const clock = createTestClock();
     await using site = await startSite({ routes: { '/page': guarded((from) => from === B) } });
     await using receiver = await startReceiver();
     await using app = await startWithPools({ clock, timing: QUICK });
@@ -232,11 +232,13 @@ describe('a URL that its host blocks', () => {
   });
 
   test('climbs past a pool whose proxies the host has all blocked', async () => {
+    // While the clock stands still, a run ends when its lock lapses.
     const clock = createFrozenClock();
+    const tasks = { ...QUICK.tasks, lockMs: 4_000, runLockMs: 4_000 };
     await using site = await startSite({
       routes: { '/page': guarded((from) => from === B, challenge) },
     });
-    await using app = await startWithPools({ clock });
+    await using app = await startWithPools({ clock, timing: { tasks } });
     const crawler = await createCrawler(app, 'climber', { escalate: 'pool:a,pool:b' });
     const other = await createCrawler(app, 'other', { escalate: 'pool:a,pool:b' });
     await crawl(crawler, `${site.url}/page`);

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { restoreBackup } from '../../src/backup/restore-backup.ts';
+import { NORMAL, startApp } from '../support/app.ts';
 import { startProcess } from '../support/service-process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { NORMAL } from '../support/tokens.ts';
 
 const NAME = 'queued-crawler.db';
 
@@ -26,9 +26,8 @@ async function killedService() {
 }
 
 async function crawlersIn(dataDir: string): Promise<number> {
-  await using service = await startProcess({ DATA_DIR: dataDir });
-  const { json } = await service.rest('GET', `/crawler/${NORMAL}`);
-  expect(await service.terminate()).toBe(0);
+  await using app = await startApp({ dataDir });
+  const { json } = await app.rest('GET', `/crawler/${NORMAL}`);
   return json.crawlers.length;
 }
 
@@ -50,13 +49,11 @@ test.each(damages)(
     const intact = join(killed.path, 'intact-log');
     await copyFile(killed.log, intact);
     await damage(killed.log);
-    for (let n = 0; n < 2; n++) {
-      await expect(startProcess({ DATA_DIR: killed.dataDir })).rejects.toThrow(
-        new RegExp(
-          `cannot start: .*lost.*${killed.database}-wal.*restore.*${killed.database}-mark`,
-        ),
-      );
-    }
+    const refusal = `lost.*${killed.database}-wal.*restore.*${killed.database}-mark`;
+    await expect(startProcess({ DATA_DIR: killed.dataDir })).rejects.toThrow(
+      new RegExp(`cannot start: .*${refusal}`),
+    );
+    await expect(startApp({ dataDir: killed.dataDir })).rejects.toThrow(new RegExp(refusal));
     // The refusal changes nothing: what is put back is there.
     await copyFile(intact, killed.log);
     expect(await crawlersIn(killed.dataDir)).toBe(10);

@@ -102,13 +102,10 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     const opened = await after.rest('GET', `/proxies/${NORMAL}/own`);
     expect(opened.json.proxies).toMatchObject([{ proxy: '127.0.0.1:3128', has_credentials: true }]);
     await after.rest('POST', `/crawler/${NORMAL}/store/unpause`);
-    await eventually(
-      async () => {
-        const { json } = await after.rest('GET', `/crawler/${NORMAL}/stats`);
-        expect(json).toMatchObject({ completed: 745, queue: { waiting: 0 } });
-      },
-      { timeoutMs: 30_000 },
-    );
+    await eventually(async () => {
+      const { json } = await after.rest('GET', `/crawler/${NORMAL}/stats`);
+      expect(json).toMatchObject({ completed: 745, queue: { waiting: 0 } });
+    });
   });
 
   test('refuses a database that is in use, and says what it needs', async () => {

@@ -8,11 +8,11 @@ import { startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-const URLS = 5_000;
+const URLS = byLength(3_000, 5_000);
 /** Of the bytes that a thread allocates. What is dead and yet kept alive comes to a tenth or more. */
 const MOST_PROMOTED = 0.05;
 /** What keeps garbage alive has to get into the old generation itself first, which takes a while. */
-const ROUNDS = 4;
+const ROUNDS = byLength(3, 4);
 /** Collections of a thread that tell something. */
 const ENOUGH = 8;
 

@@ -74,7 +74,7 @@ describe('a proxy that fails', () => {
       expect(await activityOf(crawler)).toMatchObject({ waiting: 12, retrying: 0, failed: 0 }),
     );
     fault = undefined;
-    await eventually(() => expect(site.hits()).toBe(12), { timeoutMs: 40_000 });
+    await eventually(() => expect(site.hits()).toBe(12));
     expect(linesOf(app, 'a proxy of the pool may be used again')).toHaveLength(1);
     await eventually(async () =>
       expect(await activityOf(crawler)).toMatchObject({ completed: 12 }),

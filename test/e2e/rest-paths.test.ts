@@ -233,14 +233,11 @@ test('the concurrency limit is never passed', async () => {
   const items = Array.from({ length: 60 }, (_, n) => ({ url: `${site.url}/page/${n}?delay=20` }));
   const batch = await app.rest('POST', `/crawler/${NORMAL}/limit/push_batch`, { items });
   expect(batch.json.results).toHaveLength(60);
-  await eventually(
-    async () => {
-      const { json } = await app.rest('GET', `/crawler/${NORMAL}/limit`);
-      expect(json.activity.running).toBeLessThanOrEqual(5);
-      expect(json.activity.completed).toBe(60);
-    },
-    { timeoutMs: 15_000 },
-  );
+  await eventually(async () => {
+    const { json } = await app.rest('GET', `/crawler/${NORMAL}/limit`);
+    expect(json.activity.running).toBeLessThanOrEqual(5);
+    expect(json.activity.completed).toBe(60);
+  });
   expect(site.maxConcurrent).toBe(5);
 });
 

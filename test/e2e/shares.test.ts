@@ -62,14 +62,11 @@ describe.skipIf(mongodbUri === '')('a crawler with many slots', () => {
     await using fourth = await startProcess(env);
     await expectShared(fourth, 2);
     await fourth.rest('POST', `${PATH}/purge`);
-    const { activity } = await eventually(
-      async () => {
-        const crawler = await crawlerAt(fourth);
-        expect(crawler.activity).toMatchObject({ waiting: 0, running: 0, retrying: 0, failed: 0 });
-        return crawler;
-      },
-      { timeoutMs: 30_000 },
-    );
+    const { activity } = await eventually(async () => {
+      const crawler = await crawlerAt(fourth);
+      expect(crawler.activity).toMatchObject({ waiting: 0, running: 0, retrying: 0, failed: 0 });
+      return crawler;
+    });
     const { completed = 0, purged = 0 } = activity;
     expect(completed + purged).toBe(urls);
     const { most, requests, again } = site.seen('wide');
@@ -142,7 +139,7 @@ describe.skipIf(mongodbUri === '')('a crawler with many slots', () => {
     await using second = await startProcess(env);
     await shared(first, 2);
     const before = hits();
-    await eventually(() => expect(hits()).toBeGreaterThan(before + 150), { timeoutMs: 30_000 });
+    await eventually(() => expect(hits()).toBeGreaterThan(before + 150));
     // The lead dies: the helper leads, and the third process helps.
     await first.kill9();
     await using third = await startProcess(env);
@@ -150,7 +147,7 @@ describe.skipIf(mongodbUri === '')('a crawler with many slots', () => {
     await second.terminate();
     await shared(third, 1);
     const after = hits();
-    await eventually(() => expect(hits()).toBeGreaterThan(after + 100), { timeoutMs: 30_000 });
+    await eventually(() => expect(hits()).toBeGreaterThan(after + 100));
     await third.rest('POST', `${PATH}/purge`);
     for (const site of sites) {
       expect(site.maxConcurrent).toBeLessThanOrEqual(pace.max_per_host);

@@ -36,7 +36,7 @@ test.each(byLength(SIGNALS.slice(0, 2), SIGNALS))(
     const { json } = await service.rest('GET', `/?token=${NORMAL}&crawler=hook&url=${url}`);
     await page.asked;
     service.signal(to, signal);
-    await eventually(() => expect(service.output).toContain('"stopping"'), { timeoutMs: 30_000 });
+    await eventually(() => expect(service.output).toContain('"stopping"'));
     page.release();
     const [post] = await receiver.until(1, 30_000);
     expect([post?.rid, post?.text]).toEqual([json.rid, 'slow']);
@@ -55,17 +55,14 @@ test('a second signal stops at once', async () => {
   await service.rest('GET', `/?token=${NORMAL}&crawler=kept&url=${url}`);
   await page.asked;
   service.signal('group', 'SIGINT');
-  await eventually(() => expect(service.output).toContain('"stopping"'), { timeoutMs: 30_000 });
-  await eventually(
-    () => {
-      try {
-        service.signal('group', 'SIGINT');
-      } catch {
-        // The group is gone.
-      }
-      expect(service.output).toContain('stopping at once');
-    },
-    { timeoutMs: 30_000 },
-  );
+  await eventually(() => expect(service.output).toContain('"stopping"'));
+  await eventually(() => {
+    try {
+      service.signal('group', 'SIGINT');
+    } catch {
+      // The group is gone.
+    }
+    expect(service.output).toContain('stopping at once');
+  });
   await service.ended;
 });

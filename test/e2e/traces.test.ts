@@ -28,14 +28,11 @@ const NAMES = [
 
 /** The spans of the client's trace, once all of the names have come. */
 function trace(otlp: OtlpReceiver): Promise<Map<string, ReceivedSpan>> {
-  return eventually(
-    () => {
-      const own = otlp.spans.filter(({ traceId }) => traceId === CLIENT.traceId);
-      expect(own.map(({ name }) => name)).toEqual(expect.arrayContaining(NAMES));
-      return new Map(own.map((span) => [span.name, span]));
-    },
-    { timeoutMs: 30_000 },
-  );
+  return eventually(() => {
+    const own = otlp.spans.filter(({ traceId }) => traceId === CLIENT.traceId);
+    expect(own.map(({ name }) => name)).toEqual(expect.arrayContaining(NAMES));
+    return new Map(own.map((span) => [span.name, span]));
+  });
 }
 
 function assertOneTrace(spans: Map<string, ReceivedSpan>, post: ReceivedPost | undefined): void {
@@ -151,9 +148,7 @@ test('an unreachable receiver of traces costs a warning, nothing else', async ()
   await app.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
   const url = encodeURIComponent(`${site.url}/page/1`);
   expect((await app.rest('GET', `/?token=${NORMAL}&crawler=store&url=${url}`)).status).toBe(200);
-  await eventually(() => expect(app.log.join('')).toContain('traces could not be sent'), {
-    timeoutMs: 30_000,
-  });
+  await eventually(() => expect(app.log.join('')).toContain('traces could not be sent'));
 });
 
 test('a client decides whether its trace is kept, a stranger does not', async () => {

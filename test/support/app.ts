@@ -42,17 +42,20 @@ export interface TestAppOptions {
   readonly dataDir?: string;
 }
 
-/** Short times, so that tests need not wait for the service's own. */
+/**
+ * Short times, so that tests need not wait for the service's own. Leases and locks are long: a
+ * process that stood still on a busy machine would crawl a URL again, and no test waits for them.
+ */
 export const QUICK: AppTiming = {
   dispatch: {
-    leaseMs: 3_000,
+    leaseMs: 60_000,
     renewMs: 1_000,
     turnMs: 2,
     pollMs: 30,
     idleReleaseMs: 100,
     drainMs: 3_000,
   },
-  tasks: { timeoutMs: 100, reconcileMs: 200, probeMs: 100, lockMs: 4_000, runLockMs: 4_000 },
+  tasks: { timeoutMs: 100, reconcileMs: 200, probeMs: 100, lockMs: 61_000, runLockMs: 61_000 },
   documentMs: 2_000,
   hangMs: 8_000,
 };

@@ -8,7 +8,9 @@ export interface CrawlerClient {
   readonly path: string;
   /** Pushes a URL and gives its rid; `more` is added to the query. Throws when it is refused. */
   push(url: string, more?: string): Promise<string>;
-  /** The same, whatever the answer. */
+  /** Pushes URLs in one call, in their order, and gives their rids. Throws when one is refused. */
+  pushAll(urls: readonly string[]): Promise<string[]>;
+  /** Pushes a URL, whatever the answer. */
   tryPush(url: string, more?: string): Promise<RestReply>;
   post(operation: string, body?: object): Promise<RestReply>;
   // oxlint-disable-next-line typescript/no-explicit-any -- tests read replies of many shapes
@@ -40,6 +42,14 @@ export async function createCrawler(
       const reply = await tryPush(url, more);
       expect(reply.status, reply.text).toBe(200);
       return reply.json.rid as string;
+    },
+    async pushAll(urls) {
+      const items = urls.map((url) => ({ url }));
+      const reply = await app.rest('POST', `${path}/push_batch`, { items });
+      expect(reply.status, reply.text).toBe(200);
+      const rids = reply.json.results.map(({ rid }: { rid?: string }) => rid);
+      expect(rids).not.toContain(undefined);
+      return rids;
     },
     post: (operation, body) => app.rest('POST', `${path}/${operation}`, body),
     details: async () => (await app.rest('GET', path)).json,

@@ -2,21 +2,28 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files that take longest; begun last, they would run while the other workers have nothing left to do. */
 const LONGEST = [
-  'e2e/package.test.ts',
   'e2e/shared-database.test.ts',
   'contract/store/mongo.test.ts',
-  'e2e/crash.test.ts',
-  'e2e/page-garbage.test.ts',
+  'e2e/faults.test.ts',
   'contract/store/mongo-plans.test.ts',
   'contract/store/mongo-gated/takeover.test.ts',
+  'e2e/processes.test.ts',
+  'e2e/page-garbage.test.ts',
+  'e2e/crash.test.ts',
+  'e2e/browser-isolation.test.ts',
+  'contract/store/sqlite.test.ts',
+  'e2e/delivery-pace.test.ts',
+  'e2e/abuse/tenant.test.ts',
+  'e2e/hosts.test.ts',
+  'e2e/console.test.ts',
+  'e2e/browser-hostile.test.ts',
+  'e2e/browser-process.test.ts',
+  'e2e/documented-commands.test.ts',
+  'e2e/result-streams.test.ts',
+  'e2e/package.test.ts',
   'e2e/fuzz.test.ts',
-  'e2e/faults.test.ts',
   'e2e/chaos.test.ts',
   'e2e/commands.test.ts',
-  'contract/store/sqlite.test.ts',
-  'e2e/processes.test.ts',
-  'e2e/abuse/tenant.test.ts',
-  'e2e/browser-hostile.test.ts',
 ];
 
 /** Starts the longest files first, and then in vitest's own order. */

@@ -156,6 +156,14 @@ export function rssOf(service: ServiceProcess): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
 }
 
+/** The processor time that all threads of a service have used, in milliseconds. */
+export function processorMs(service: ServiceProcess): number {
+  const stat = readFileSync(`/proc/${service.process.pid}/stat`, 'utf8');
+  // Counted from the end of the name, which may contain spaces; in hundredths of a second.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
 /** The sum of a metric's samples with those labels, as the service reports it. */
 export async function readMetric(
   service: Pick<ServiceProcess, 'rest'>,

@@ -13,7 +13,7 @@ import { readParts, sumCounts } from './counts-document.ts';
 import { toJobDocument } from './job-document.ts';
 import type { Lanes } from './lanes.ts';
 import { isLive, wakeFields } from './lease.ts';
-import { type KeyedJobs, keyedJobs } from './unique-keys.ts';
+import { type KeyedJobs, readKeys } from './unique-keys.ts';
 
 /** Jobs on their way into the queue of one crawler. */
 export interface Admission {
@@ -84,8 +84,11 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     if (crawler === null) return undefined;
     await notePriorities(crawler, jobs);
     const { purges } = crawler;
-    const entered = await enterBatches(collections, lane, jobs, now);
-    const keyed = await keyedJobs(collections, crawler, entered.jobs, now);
+    const keys = await readKeys(collections, crawler, jobs, now);
+    // A URL that was pushed before makes no batch, and a closed batch does not refuse it.
+    const unknown = jobs.filter((job) => !keys.isHeld(job));
+    const entered = await enterBatches(collections, lane, unknown, now);
+    const keyed = keys.divide(jobs.filter((job) => !entered.refused.has(job)));
     const { fresh } = keyed;
     const wanted = Math.min(fresh.length, room);
     const { crawlerQueue } = limits;

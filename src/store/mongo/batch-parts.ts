@@ -14,10 +14,9 @@ export const BATCH_KEPT_MS = BATCH_KEPT_DAYS * DAY_MS;
 
 type Refusal = Extract<PushOutcome, { refused: string }>['refused'];
 
-/** The jobs of a push, as far as their batches take them. */
+/** The batches of the jobs of a push. */
 export interface EnteredBatches {
-  readonly jobs: readonly Job[];
-  /** Why the others are refused. */
+  /** Why batches refuse some of the jobs. */
   readonly refused: ReadonlyMap<Job, Refusal>;
   batchIdOf(job: Job): string | undefined;
   /** Counts the jobs within their transaction. Throws {@link Fenced} if a batch was closed since. */
@@ -38,7 +37,6 @@ export async function enterBatches(
   const names = [...new Set(jobs.flatMap(({ batch = [] }) => batch))];
   if (names.length === 0) {
     return {
-      jobs,
       refused: new Map(),
       batchIdOf: () => undefined,
       count: () => Promise.resolve(),
@@ -91,7 +89,6 @@ export async function enterBatches(
     return typeof found === 'string' ? undefined : found;
   };
   return {
-    jobs: jobs.filter((job) => !refused.has(job)),
     refused,
     batchIdOf: (job) => batchOf(job)?._id,
     async count(accepted, session) {

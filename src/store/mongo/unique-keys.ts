@@ -25,58 +25,71 @@ export interface KeyedJobs {
   take(n: number, session: ClientSession): Promise<void>;
 }
 
+/** The unique keys of the jobs of a push, as they were read. */
+export interface ReadKeys {
+  /** Whether a job of an earlier push has the key of this one. */
+  isHeld(job: Job): boolean;
+  /** Divides some of these jobs; the first of several with one key is fresh. */
+  divide(jobs: readonly Job[]): KeyedJobs;
+}
+
 /** Finds the jobs whose unique keys others have; reads nothing if none of the jobs has one. */
-export async function keyedJobs(
+export async function readKeys(
   collections: Collections,
   crawler: KeyedCrawler,
   jobs: readonly Job[],
   now: Date,
-): Promise<KeyedJobs> {
+): Promise<ReadKeys> {
   const { uniqueKeys, time } = collections;
   const idOf = ({ unique }: Job): string => keyId(crawler._id, unique?.key ?? '');
   const keyed = jobs.filter(({ unique }) => unique !== undefined);
   if (keyed.length === 0) {
-    return { fresh: jobs, firsts: new Map(), take: () => Promise.resolve() };
+    return {
+      isHeld: () => false,
+      divide: (some) => ({ fresh: some, firsts: new Map(), take: () => Promise.resolve() }),
+    };
   }
   const found = await uniqueKeys.find({ _id: { $in: keyed.map(idOf) } }).toArray();
   const holding = await stillHeld(collections, crawler, found, now);
-  const heldBy = new Map(holding.map(({ _id, rid }) => [_id, rid]));
-  const ended = found.filter(({ _id }) => !heldBy.has(_id));
-  const fresh: Job[] = [];
-  const firsts = new Map<Job, string>();
-  for (const job of jobs) {
-    const first = job.unique === undefined ? undefined : heldBy.get(idOf(job));
-    if (first !== undefined) {
-      firsts.set(job, first);
-      continue;
+  const held = new Map(holding.map(({ _id, rid }) => [_id, rid]));
+  const ended = found.filter(({ _id }) => !held.has(_id));
+
+  async function take(jobsOfKeys: readonly Job[], session: ClientSession): Promise<void> {
+    const taken = jobsOfKeys.flatMap((job): UniqueKeyDocument[] => {
+      const { rid, unique } = job;
+      if (unique === undefined) return [];
+      const expiresAt = unique.until && toWall(time, unique.until);
+      const key = { _id: idOf(job), crawlerId: crawler._id, rid, gen: crawler.purges };
+      return [{ ...key, ...defined({ expiresAt }) }];
+    });
+    if (taken.length === 0) return;
+    const ids = new Set(taken.map(({ _id }) => _id));
+    const replaced = ended.filter(({ _id }) => ids.has(_id)).map(({ _id, rid }) => ({ _id, rid }));
+    if (replaced.length > 0) await uniqueKeys.deleteMany({ $or: replaced }, { session });
+    try {
+      await uniqueKeys.insertMany(taken, { session });
+    } catch (error) {
+      if (isDuplicate(error)) throw new Fenced();
+      throw error;
     }
-    fresh.push(job);
-    if (job.unique !== undefined) heldBy.set(idOf(job), job.rid);
   }
 
   return {
-    fresh,
-    firsts,
-    async take(n, session) {
-      const taken = fresh.slice(0, n).flatMap((job): UniqueKeyDocument[] => {
-        const { rid, unique } = job;
-        if (unique === undefined) return [];
-        const expiresAt = unique.until && toWall(time, unique.until);
-        const key = { _id: idOf(job), crawlerId: crawler._id, rid, gen: crawler.purges };
-        return [{ ...key, ...defined({ expiresAt }) }];
-      });
-      if (taken.length === 0) return;
-      const ids = new Set(taken.map(({ _id }) => _id));
-      const replaced = ended
-        .filter(({ _id }) => ids.has(_id))
-        .map(({ _id, rid }) => ({ _id, rid }));
-      if (replaced.length > 0) await uniqueKeys.deleteMany({ $or: replaced }, { session });
-      try {
-        await uniqueKeys.insertMany(taken, { session });
-      } catch (error) {
-        if (isDuplicate(error)) throw new Fenced();
-        throw error;
+    isHeld: (job) => job.unique !== undefined && held.has(idOf(job)),
+    divide(some) {
+      const heldBy = new Map(held);
+      const fresh: Job[] = [];
+      const firsts = new Map<Job, string>();
+      for (const job of some) {
+        const first = job.unique === undefined ? undefined : heldBy.get(idOf(job));
+        if (first !== undefined) {
+          firsts.set(job, first);
+          continue;
+        }
+        fresh.push(job);
+        if (job.unique !== undefined) heldBy.set(idOf(job), job.rid);
       }
+      return { fresh, firsts, take: (n, session) => take(fresh.slice(0, n), session) };
     },
   };
 }

@@ -343,9 +343,11 @@ export function migrate(database: DatabaseSync): void {
     throw databaseTooNew(version, migrations.length);
   }
   database.function('host_of', { deterministic: true }, (url) => hostOf(String(url)));
-  for (let next = version; next < migrations.length; next++) {
-    database.exec(
-      `BEGIN IMMEDIATE; ${migrations[next] ?? ''}; PRAGMA user_version = ${next + 1}; COMMIT`,
-    );
+  const steps = migrations
+    .slice(version)
+    .map((step, n) => `${step}; PRAGMA user_version = ${version + n + 1};`);
+  // A new database is written to the disk once.
+  for (const step of version === 0 ? [steps.join('')] : steps) {
+    database.exec(`BEGIN IMMEDIATE; ${step} COMMIT`);
   }
 }

@@ -1,6 +1,8 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { CdpError, createCdpConnection } from '../../../src/engine/browser/cdp-connection.ts';
+import { collectGarbage } from '../../support/collect-garbage.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const MIB = 1024 * 1024;
 
@@ -39,16 +41,17 @@ test('holds no more than a mebibyte of an event, however long a page makes it', 
   const before = process.memoryUsage().arrayBuffers;
   fromBrowser.write('{"method":"Network.requestWillBeSent","params":{"requestId":"1","url":"data:');
   const piece = Buffer.alloc(MIB, 'x');
-  let most = 0;
   for (let n = 0; n < 500; n += 1) {
     if (!fromBrowser.write(Buffer.from(piece)))
       await new Promise((resolve) => setImmediate(resolve));
-    most = Math.max(most, process.memoryUsage().arrayBuffers - before);
   }
+  await eventually(async () => {
+    await collectGarbage();
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(50 * MIB);
+  });
   say('"}}');
   say('{"method":"Network.requestWillBeSent","params":{"requestId":"2"}}');
   await expect.poll(() => urls).toEqual([2]);
-  expect(most).toBeLessThan(300 * MIB);
 });
 
 test('refuses an answer that is too long, and continues', async () => {

@@ -69,6 +69,6 @@ test('pages that nobody uses are no more than there may be, are closed when idle
   }
   expect(await openPages()).toBe(2);
   expect([await use(lender, 'c'), await use(lender, 'c')]).toEqual([true, false]);
-  await eventually(async () => expect(await openPages()).toBe(0), { timeoutMs: 15_000 });
+  await eventually(async () => expect(await openPages()).toBe(0));
   await lender.close();
 });

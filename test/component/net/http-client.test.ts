@@ -270,13 +270,12 @@ describe('limits', () => {
   test('the time for headers counts from the end of the request', async () => {
     const client = open();
     await client.request(get(`${site.url}/page/1`));
-    const timeoutMs = 30_000;
+    // Longer than the test may take.
+    const timeoutMs = 3_600_000;
     const late = get(`${site.url}/hang`, { headersTimeoutMs: 150, timeoutMs });
     const startedAt = performance.now();
     expect(await codeOf(client.request(late))).toBe('timeout');
-    const took = performance.now() - startedAt;
-    expect(took).toBeGreaterThan(145);
-    expect(took).toBeLessThan(timeoutMs / 2);
+    expect(performance.now() - startedAt).toBeGreaterThan(145);
     const slow = get(`${site.url}/delay/300`, { headersTimeoutMs: timeoutMs, timeoutMs });
     expect((await client.request(slow)).status).toBe(200);
   });

@@ -78,6 +78,7 @@ test.skipIf(!isLinux)(
       await new Promise(() => undefined);
     });
     expect(acknowledged).toBe(false);
-    expect(log.durationMs).toBeLessThan(30_000);
+    // Long before the time of the whole attempt.
+    expect(log.error).toMatch(/^timeout: no answer within 200 ms/);
   },
 );

@@ -1,10 +1,11 @@
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/domain/clock.ts';
 import type { Task } from '../../../src/scheduler/scheduler.ts';
 import { eventually } from '../../support/eventually.ts';
 import { openHarness, type SchedulerDatabase } from './scheduler-harness.ts';
 
+const HOUR = 3_600_000;
 const options = { lockMs: 5_000, concurrency: 10 };
 const { now } = systemClock;
 const inMs = (ms: number) => new Date(Date.now() + ms);
@@ -29,14 +30,16 @@ function heldHandler() {
 export function schedulerContract(name: string, open: () => Promise<SchedulerDatabase>): void {
   describe(`scheduler on ${name}`, () => {
     test('starts a due task at once, without waiting for a poll', async () => {
+      // Polls never come.
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+      onTestFinished(() => void vi.useRealTimers());
       await using harness = await openHarness(open);
       const { scheduler } = harness.process();
-      const started = Promise.withResolvers<number>();
-      scheduler.define('crawl', options, async () => started.resolve(performance.now()));
+      const started = Promise.withResolvers<void>();
+      scheduler.define('crawl', options, async () => started.resolve());
       await scheduler.start();
-      const wokenAt = performance.now();
       await scheduler.wake('crawl', 'a', now());
-      expect((await started.promise) - wokenAt).toBeLessThan(1_000);
+      await started.promise;
     });
 
     test('runs what was woken before it was started', async () => {
@@ -50,14 +53,14 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       await eventually(() => expect(runs.map(({ key }) => key)).toEqual(['early']));
     });
 
-    test('lets another process run what a process without tasks woke, within a second', async () => {
+    test('lets another process run what a process without tasks woke', async () => {
       await using harness = await openHarness(open);
       const [waker, worker] = [harness.process().scheduler, harness.process().scheduler];
       const { runs, handler } = heldHandler();
       worker.define('crawl', options, handler);
       await Promise.all([waker.start(), worker.start()]);
       await waker.wake('crawl', 'a', now());
-      await eventually(() => expect(runs).toHaveLength(1), { timeoutMs: 1_000 });
+      await eventually(() => expect(runs).toHaveLength(1));
     });
 
     test('waits for the time of a later wake, and takes the earlier of two', async () => {
@@ -67,12 +70,10 @@ export function schedulerContract(name: string, open: () => Promise<SchedulerDat
       scheduler.define('crawl', options, async () => started.resolve(Date.now()));
       await scheduler.start();
       const at = inMs(300);
-      await scheduler.wake('crawl', 'a', inMs(60_000));
+      await scheduler.wake('crawl', 'a', inMs(HOUR));
       await scheduler.wake('crawl', 'a', at);
-      await scheduler.wake('crawl', 'a', inMs(60_000));
-      const startedAt = await started.promise;
-      expect(startedAt).toBeGreaterThanOrEqual(at.getTime());
-      expect(startedAt).toBeLessThan(at.getTime() + 1_000);
+      await scheduler.wake('crawl', 'a', inMs(HOUR));
+      expect(await started.promise).toBeGreaterThanOrEqual(at.getTime());
     });
 
     test('runs a task again that was woken while it ran, and never twice at once', async () => {

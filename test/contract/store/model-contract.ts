@@ -6,7 +6,7 @@ import type { QueuedJob } from '../../../src/domain/job.ts';
 import { orderMs } from '../../../src/domain/priority.ts';
 import type { Lease } from '../../../src/store/store.ts';
 import { byLength } from '../../support/length.ts';
-import { releasedAfterDeadline, type Step, steps } from './model-steps.ts';
+import { pushedBefore, releasedAfterDeadline, type Step, steps } from './model-steps.ts';
 import { toDelivery, toRelease, toRetry, toStored } from './outcomes.ts';
 import {
   at,
@@ -429,7 +429,7 @@ export function modelContract(open: OpenStore): void {
           const life = new Life(opened, delivery);
           for (const step of sequence) await life.take(step);
         }),
-        { numRuns: byLength(6, 25), examples: [[releasedAfterDeadline]] },
+        { numRuns: byLength(6, 25), examples: [[releasedAfterDeadline], [pushedBefore]] },
       );
     },
     120_000,

@@ -96,3 +96,13 @@ export const releasedAfterDeadline: Step[] = [
   { do: 'claim', count: 1 },
   { do: 'expire' },
 ];
+
+/** A URL that was pushed before makes no batch, and a closed batch does not refuse it. */
+export const pushedBefore: Step[] = [
+  { do: 'push', count: 1, timeout: false, key: 'a' },
+  { do: 'push', count: 1, timeout: false, key: 'a', batch: 'one' },
+  { do: 'close_batch', batch: 'one' },
+  { do: 'push', count: 1, timeout: false, batch: 'one' },
+  { do: 'close_batch', batch: 'one' },
+  { do: 'push', count: 1, timeout: false, key: 'a', batch: 'one' },
+];

@@ -101,9 +101,7 @@ test('more crawlers than are dispatched at once, each with a page that never end
       ),
     );
   }
-  await eventually(() => expect(site.concurrent).toBeGreaterThanOrEqual(500), {
-    timeoutMs: 20_000,
-  });
+  await eventually(() => expect(site.concurrent).toBeGreaterThanOrEqual(500));
   await victimCrawls();
   // The attack still runs, and the victim's other work, too.
   expect(site.concurrent).toBeGreaterThanOrEqual(500);
@@ -115,9 +113,7 @@ test('more pages that never end than can be crawled at once leave room for other
   for (const name of ['one', 'two', 'three']) {
     await crawl(NORMAL, name, '/hang', { concurrency: 1_000, count: 1_000 });
   }
-  await eventually(() => expect(site.concurrent).toBeGreaterThanOrEqual(2_000), {
-    timeoutMs: 20_000,
-  });
+  await eventually(() => expect(site.concurrent).toBeGreaterThanOrEqual(2_000));
   await victimCrawls();
   expect(site.concurrent).toBeGreaterThanOrEqual(2_000);
 });

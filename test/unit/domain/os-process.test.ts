@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import type * as Fs from 'node:fs';
-import { readFileSync } from 'node:fs';
-import { describe, expect, test, vi } from 'vitest';
+import fs, { readFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { hasEnded, osProcessName } from '../../../src/domain/os-process.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -14,18 +14,19 @@ threading.Thread(target=time.sleep, args=(60,)).start()
 ctypes.CDLL(None).pthread_exit(None)
 `;
 
-const hidden = vi.hoisted(() => new Set<unknown>());
-
-vi.mock('node:fs', async (load) => {
-  const fs = await load<typeof Fs>();
-  return {
-    ...fs,
-    readFileSync(path: string, encoding: 'utf8') {
-      if (hidden.has(path)) throw new Error(`ENOENT: ${path}`);
-      return fs.readFileSync(path, encoding);
-    },
-  };
-});
+/** Lets no code of this process read a file, as the system does with files of other users. */
+function hide(hidden: string): void {
+  const read = fs.readFileSync;
+  vi.spyOn(fs, 'readFileSync').mockImplementation(((path: string, encoding: 'utf8') => {
+    if (path === hidden) throw new Error(`ENOENT: ${path}`);
+    return read(path, encoding);
+  }) as typeof read);
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+    syncBuiltinESMExports();
+  });
+}
 
 describe.skipIf(process.platform !== 'linux')('the name of a process', () => {
   test('tells that it runs, also while it is stopped, and that it has ended', async () => {
@@ -64,7 +65,7 @@ describe.skipIf(process.platform !== 'linux')('the name of a process', () => {
     const child = spawn('sleep', ['60']);
     const exited = once(child, 'exit');
     const name = osProcessName(child.pid) ?? '';
-    hidden.add(`/proc/${child.pid}/stat`);
+    hide(`/proc/${child.pid}/stat`);
     expect(hasEnded(name)).toBe(false);
     child.kill('SIGKILL');
     await exited;
