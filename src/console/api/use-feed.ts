@@ -1,5 +1,5 @@
 import { Code } from '@connectrpc/connect';
-import { type Signal, signal, useSignal } from '@preact/signals';
+import { computed, type Signal, signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { type Fault, faultOf } from './fault.ts';
 import { checkSession } from './session.ts';
@@ -45,6 +45,12 @@ const SILENCE_MS = 25_000;
 /** The states of all feeds that are shown. */
 export const feedStates: Signal<ReadonlyMap<symbol, FeedState>> = signal(new Map());
 
+/** Whether the service does not answer. */
+export const isOffline = computed(() => [...feedStates.value.values()].includes('offline'));
+
+/** When the service last answered, in milliseconds since 1970. */
+export const answeredAt = signal(Date.now());
+
 /** Follows a source while the component is shown. */
 export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
   const data = useSignal<Data | undefined>(undefined);
@@ -69,6 +75,7 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
     const take = (next: Data, how: FeedState): void => {
       data.value = next;
       fault.value = undefined;
+      answeredAt.value = Date.now();
       enter(how);
     };
     const fail = (error: unknown): void => {

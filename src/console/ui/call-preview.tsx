@@ -35,7 +35,6 @@ export function CallPreview({ example }: { readonly example: CallExample }) {
       <CodeBlock
         label={kind.value === 'curl' ? 'REST' : 'gRPC, with grpcurl and reflection'}
         text={kind.value === 'curl' ? curlText(example) : grpcText(example)}
-        wrap
       />
     </div>
   );
@@ -59,7 +58,7 @@ function grpcText({ grpc }: CallExample): string {
   ].join(' \\\n  ');
 }
 
-/** JSON as one word of a POSIX shell. */
+/** JSON as one word of a POSIX shell, in lines that are short. */
 function quoted(value: object): string {
-  return `'${JSON.stringify(value).replaceAll("'", `'\\''`)}'`;
+  return `'${JSON.stringify(value, null, 2).replaceAll("'", `'\\''`)}'`;
 }

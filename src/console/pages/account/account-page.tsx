@@ -151,7 +151,7 @@ function AccountNow(props: { readonly activity: Activity } & Parameters<typeof F
               ['E-mail for notices', activity.email || 'none: the operator sets it'],
               [
                 'Crawlers',
-                `${count(activity.crawlersRunning)} run, ${count(
+                `${count(activity.crawlersRunning)} work or are ready, ${count(
                   activity.crawlersPausedByUser + activity.crawlersPausedByMonitor,
                 )} are paused`,
               ],

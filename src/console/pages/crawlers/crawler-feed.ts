@@ -27,20 +27,29 @@ export function crawlersSource(): FeedSource<readonly Crawler[]> {
 export async function typeOfCrawler(name: string): Promise<TokenType | undefined> {
   const known = knownCrawlers.peek().find((each) => each.name === name);
   if (known !== undefined) return known.tokenType;
-  return (await listCrawlers()).find((each) => each.name === name)?.tokenType;
+  const lists = await Promise.all(
+    tokenTypes.peek().map((type) => listOfType(type, { nameContains: name })),
+  );
+  return lists.flat().find((each) => each.name === name)?.tokenType;
 }
 
 async function listCrawlers(ended?: AbortSignal): Promise<readonly Crawler[]> {
-  const lists = await Promise.all(tokenTypes.peek().map((type) => listOfType(type, ended)));
+  const lists = await Promise.all(
+    tokenTypes.peek().map((type) => listOfType(type, { withActivity: true }, ended)),
+  );
   return rememberCrawlers(sorted(lists.flat()));
 }
 
-async function listOfType(type: TokenType, ended?: AbortSignal): Promise<Crawler[]> {
+async function listOfType(
+  type: TokenType,
+  which: { readonly nameContains?: string; readonly withActivity?: boolean },
+  ended?: AbortSignal,
+): Promise<Crawler[]> {
   const all: Crawler[] = [];
   let pageToken = '';
   do {
     const page = await clientsFor(type).crawlers.listCrawlers(
-      { pageSize: PAGE, pageToken, withActivity: true },
+      { ...which, pageSize: PAGE, pageToken },
       ended === undefined ? {} : { signal: ended },
     );
     all.push(...page.crawlers);

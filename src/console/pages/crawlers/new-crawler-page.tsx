@@ -7,11 +7,10 @@ import { Link, navigate } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { CallPreview } from '../../ui/call-preview.tsx';
 import { Card } from '../../ui/card.tsx';
-import { CodeBlock } from '../../ui/code-block.tsx';
-import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { bound, Form } from '../../ui/form.tsx';
 import { FaultNotice } from '../../ui/notice.tsx';
+import { ShownOnce } from '../../ui/shown-once.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { emptyDraft, requestOf, SettingFields } from './crawler-form.tsx';
 import { snakeCased } from './snake-cased.ts';
@@ -116,22 +115,16 @@ export function NewCrawlerPage() {
         </Card>
       </div>
       {secret.value !== '' && (
-        <Dialog
+        <ShownOnce
           title="Save the signing secret"
-          insistent
-          onClose={() => navigate(`/crawlers/${name.value}/push`)}
+          secrets={[['Webhook secret', secret.value]]}
+          onSaved={() => navigate(`/crawlers/${name.value}/push`)}
         >
           <p>
             It signs every delivery, so that your handler can tell it from a forged one. It is shown
             this once.
           </p>
-          <CodeBlock label="Webhook secret" text={secret.value} wrap />
-          <div class="row end">
-            <Button kind="primary" onClick={() => navigate(`/crawlers/${name.value}/push`)}>
-              I have saved it
-            </Button>
-          </div>
-        </Dialog>
+        </ShownOnce>
       )}
     </>
   );
