@@ -37,6 +37,9 @@ export interface FeedSource<Data> {
   readonly changes?: string | undefined;
 }
 
+/** The `everyMs` of what does not change while people look at it. */
+export const ONCE_MS = 3_600_000;
+
 const POLL_MS = 5_000;
 const SLOWEST_MS = 30_000;
 /** The service sends something every 15 s; a stream that is silent for longer is broken. */

@@ -20,7 +20,7 @@ export type PagePath = keyof typeof PAGES;
 
 const PATHS = Object.keys(PAGES) as PagePath[];
 
-/** The page of an address, and what stands in it where the path varies; undefined if there is none. */
+/** The page of an address, and what stands in it where the path varies; undefined of an unknown one. */
 export function pageOf(
   segments: readonly string[],
 ): { readonly path: PagePath; readonly values: readonly string[] } | undefined {

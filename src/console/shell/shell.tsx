@@ -5,7 +5,7 @@ import { CRAWLER_TABS, isCrawlerTab } from '../pages/crawler/tabs.ts';
 import { Button } from '../ui/button.tsx';
 import { Icon, type IconName } from '../ui/icon.tsx';
 import { Toasts, toast } from '../ui/toasts.tsx';
-import { onKey, openPanel, useCommands } from './commands.ts';
+import { onKey, onPaste, openPanel, useCommands } from './commands.ts';
 import { Keys } from './keys.tsx';
 import { LiveBadge } from './live-badge.tsx';
 import { Palette, Shortcuts } from './palette.tsx';
@@ -54,7 +54,11 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
   ]);
   useLayoutEffect(() => {
     addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
+    addEventListener('paste', onPaste);
+    return () => {
+      removeEventListener('keydown', onKey);
+      removeEventListener('paste', onPaste);
+    };
   }, []);
   const path = segments.value.slice(0, 2).join('/');
   const title = titleOf(segments.value);

@@ -4,7 +4,7 @@ import { deliveryOf } from '../../api/delivery-modes.ts';
 import { useAction } from '../../api/use-action.ts';
 import { LocalTime } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
-import { navigate } from '../../shell/route.tsx';
+import { Link, navigate } from '../../shell/route.tsx';
 import { AskingButton } from '../../ui/asking-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { CallPreview } from '../../ui/call-preview.tsx';
@@ -39,7 +39,14 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
   return (
     <div class="split">
       <div class="stack">
-        <Card title="Settings">
+        <Card
+          title="Settings"
+          actions={
+            <Link to={`/crawlers/+new?like=${crawler.name}`} class="button">
+              Duplicate
+            </Link>
+          }
+        >
           <Form onSubmit={() => void save.run()}>
             <SettingFields
               draft={draft}
