@@ -66,7 +66,7 @@ async function personAt(path: string, token: string): Promise<Person> {
   };
 }
 
-/** Does a task and expects that it takes so many actions at most. */
+/** Does a task, and expects that it takes `most` actions or fewer. */
 async function within(
   most: number,
   path: string,
