@@ -157,7 +157,10 @@ async function main(): Promise<void> {
   const [crawlers, rounds] = [Number(values.crawlers), Number(values.rounds)];
   console.log(describeMachine({ Preact: packageVersion('preact') }));
   console.log(busyWarning() ?? 'The machine was idle before the start.');
-  await using service = await startService({ ACCOUNT_CRAWLERS: String(crawlers + 2) });
+  await using service = await startService({
+    ACCOUNT_CRAWLERS: String(crawlers + 2),
+    ACCOUNT_CONCURRENCY: '0',
+  });
   await makeCrawlers(service.url, crawlers);
   const ended = new AbortController();
   const moving = keepMoving(service.url, ended.signal);
