@@ -115,7 +115,7 @@ export function copySteps(from: Source): CopyStep[] {
       key: ['crawler_id', 'request_id'],
       into: 'push_requests',
       toDocument: (row) => ({
-        _id: `${row.crawler_id}/${row.request_id}`,
+        _id: joined(row.crawler_id, row.request_id),
         crawlerId: String(row.crawler_id),
         rids: [],
         push: '',
@@ -130,7 +130,7 @@ export function copySteps(from: Source): CopyStep[] {
       key: ['crawler_id', 'key'],
       into: 'unique_keys',
       toDocument: (row) => ({
-        _id: `${row.crawler_id}/${row.key}`,
+        _id: joined(row.crawler_id, row.key),
         crawlerId: String(row.crawler_id),
         rid: String(row.rid),
         gen: Number(row.gen),
@@ -160,7 +160,7 @@ export function copySteps(from: Source): CopyStep[] {
       key: ['batch_id'],
       into: 'batch_parts',
       toDocument: (row) => ({
-        _id: `${row.batch_id}/copied`,
+        _id: joined(row.batch_id, 'copied'),
         batchId: String(row.batch_id),
         crawlerId: String(row.crawler_id),
         accepted: Number(row.accepted),
@@ -244,6 +244,11 @@ export function copySteps(from: Source): CopyStep[] {
       toDocument: async (row) => crawlerDocument(row),
     },
   ];
+}
+
+/** An `_id` of several parts. */
+function joined(...parts: readonly unknown[]): string {
+  return parts.map(String).join('/');
 }
 
 function jobDocument(row: SqlRow): CopiedDocument {
