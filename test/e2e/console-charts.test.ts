@@ -117,6 +117,10 @@ test('the live charts have a gap where the service did not answer', async () => 
   await samples(app, [1, 2, 3]);
   await app.stop();
   await page.getByText('Not live: no answer since').waitFor();
+  // An action that fails meanwhile says so until the service answers again.
+  await page.getByRole('button', { name: 'Unpause' }).click();
+  await page.getByRole('button', { name: 'Unpause', disabled: false }).waitFor();
+  await page.getByText('The service does not answer.').waitFor();
   await page.clock.fastForward(90_000);
   const { dataDir, port } = app;
   await using again = await startApp({ dataDir, env: { PORT: String(port) } });
@@ -124,6 +128,7 @@ test('the live charts have a gap where the service did not answer', async () => 
     await page.clock.fastForward(30_000);
     expect(await page.getByText('Live', { exact: true }).count()).toBe(1);
   });
+  await page.getByText('The service does not answer.').waitFor({ state: 'detached' });
   await samples(again, [4, 5, 6]);
 
   const card = page.getByRole('region', { name: 'Queue, since this page was opened' });

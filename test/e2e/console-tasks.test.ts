@@ -296,7 +296,7 @@ test('an account is made by 4 actions, limited by 2 at its address, its token re
   );
   await account(
     async ({ page, fill, press }) => {
-      await fill(page.getByLabel('Stored results, GiB'), '1.5');
+      await fill(page.getByLabel('Stored results and deliveries, GiB'), '1.5');
       await press('Enter');
       await page.getByText('Saved account client.').waitFor();
     },

@@ -546,7 +546,9 @@ test('it is live while the service streams, and says so when it is not', async (
 
     await page.route('**/queuedcrawler.v1.WatchService/*', (route) => route.abort());
     await page.getByRole('link', { name: 'Crawlers', exact: true }).first().click();
-    await page.getByText('Not live: updated every few seconds').waitFor();
+    const badge = page.getByText('Not live: updated every few seconds');
+    await badge.waitFor();
+    expect(await badge.getAttribute('title')).toContain('The service does not answer.');
     await page.getByRole('link', { name: 'watched' }).waitFor();
     await page.route('**/queuedcrawler.v1.*/*', (route) => route.abort());
     await page.clock.fastForward(POLL_MS);
@@ -619,6 +621,31 @@ test('a hidden tab holds no stream, and is live again when it is seen', async ()
     await page.getByRole('link', { name: 'made-while-hidden' }).waitFor();
     await page.clock.fastForward(POLL_MS);
     await opened;
+  });
+});
+
+test('a page that is open for long keeps no listener of each poll', async () => {
+  const page = await browser.open('/storage', NORMAL, { hasTestClock: true });
+  await closing(page, async () => {
+    await page.getByRole('table', { name: 'Results' }).first().waitFor();
+    const devtools = await page.context().newCDPSession(page);
+    const listeners = async (): Promise<number> => {
+      await devtools.send('HeapProfiler.collectGarbage');
+      return (await devtools.send('Memory.getDOMCounters')).jsEventListeners;
+    };
+    const polls = async (count: number): Promise<void> => {
+      for (let at = 0; at < count; at += 1) {
+        const polled = page.waitForResponse((response) => response.url().endsWith('/ListResults'));
+        await eventually(async () => {
+          await page.clock.fastForward(POLL_MS);
+          await Promise.race([polled, Promise.reject(new Error('not yet'))]);
+        });
+      }
+    };
+    await polls(3);
+    const before = await listeners();
+    await polls(30);
+    expect((await listeners()) - before).toBeLessThan(15);
   });
 });
 

@@ -54,6 +54,9 @@ export const isOffline = computed(() => [...feedStates.value.values()].includes(
 /** When the service last answered, in milliseconds since 1970. */
 export const answeredAt = signal(Date.now());
 
+/** Why a stream has ended the last time; empty when none has. */
+export const whyNotLive = signal('');
+
 /** Follows a source while the component is shown. */
 export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
   const data = useSignal<Data | undefined>(undefined);
@@ -99,7 +102,10 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
               heard();
               take(next, 'live');
             }
-          }).catch(() => undefined); // Polling says what is wrong, if it fails as well.
+          }).catch((error: unknown) => {
+            // Polling says what is wrong, if it fails as well.
+            whyNotLive.value = faultOf(error).text;
+          });
           await untilVisible(ended.signal);
           if (ended.signal.aborted) return;
         }
@@ -118,12 +124,14 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
         }
         const pause = Math.min(everyMs * 2 ** failures, SLOWEST_MS);
         await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, isStale && failures === 0 ? 0 : pause);
-          wake.current = () => {
+          const finish = (): void => {
             clearTimeout(timer);
+            ended.signal.removeEventListener('abort', finish);
             resolve();
           };
-          ended.signal.addEventListener('abort', wake.current, { once: true });
+          const timer = setTimeout(finish, isStale && failures === 0 ? 0 : pause);
+          wake.current = finish;
+          ended.signal.addEventListener('abort', finish);
         });
         wake.current = undefined;
         await untilVisible(ended.signal);

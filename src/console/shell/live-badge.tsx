@@ -1,4 +1,4 @@
-import { answeredAt, feedStates, isOffline } from '../api/use-feed.ts';
+import { answeredAt, feedStates, isOffline, whyNotLive } from '../api/use-feed.ts';
 
 const time = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 
@@ -24,7 +24,11 @@ export function LiveBadge() {
     );
   }
   return (
-    <span class="live" role="status" title="The service is asked again every few seconds">
+    <span
+      class="live"
+      role="status"
+      title={`The service is asked again every few seconds. ${whyNotLive.value}`}
+    >
       Not live: updated every few seconds
     </span>
   );

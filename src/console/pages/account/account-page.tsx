@@ -67,7 +67,7 @@ export function AccountPage() {
               [
                 ['Crawlers', quotas.crawlers, count],
                 ['Concurrency of all crawlers', quotas.concurrency, count],
-                ['Stored results', quotas.storageBytes, bytes],
+                ['Stored results and deliveries', quotas.storageBytes, bytes],
                 ['Bytes in queues', quotas.queueBytes, bytes],
                 ['Calls a second', quotas.requestsPerSecond, count],
                 ['Probes a minute', quotas.probesPerMinute, count],

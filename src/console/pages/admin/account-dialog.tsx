@@ -18,7 +18,7 @@ import { toast } from '../../ui/toasts.tsx';
 const LIMITS = [
   ['crawlers', 'Crawlers', count, 1],
   ['concurrency', 'Concurrency of all crawlers', count, 1],
-  ['storageBytes', 'Stored results, GiB', bytes, 1024 ** 3],
+  ['storageBytes', 'Stored results and deliveries, GiB', bytes, 1024 ** 3],
   ['queueBytes', 'Bytes in queues, MiB', bytes, 1024 ** 2],
   ['requestsPerSecond', 'Calls a second', count, 1],
   ['probesPerMinute', 'Probes a minute', count, 1],
