@@ -2,7 +2,7 @@ import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ADMIN, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
-import { goWithin } from '../support/console-pages.ts';
+import { allFaults, goWithin } from '../support/console-pages.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -80,6 +80,14 @@ async function within(
   await person.page.context().close();
 }
 
+/** Expects that axe-core finds nothing on the page, in both themes. */
+async function expectAccessible(page: Page): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme });
+    expect([colorScheme, await allFaults(page)]).toEqual([colorScheme, []]);
+  }
+}
+
 const button = (page: Page | Locator, name: string) =>
   page.getByRole('button', { name, exact: true });
 
@@ -102,6 +110,7 @@ test('a crawler is made with all settings of another one by 4 actions', async ()
     await click(page.getByRole('link', { name: 'Settings' }));
     await click(page.getByRole('link', { name: 'Duplicate' }));
     await fill(page.getByLabel('Name'), 'made-like-it');
+    await expectAccessible(page);
     await press('Enter');
     await page.getByRole('heading', { name: 'made-like-it' }).waitFor();
   });
@@ -121,6 +130,7 @@ test('a crawler with a webhook is made like another one by 3 actions', async () 
     await fill(page.getByLabel('Name'), 'hook-copy');
     await press('Enter');
     await page.getByRole('dialog').getByText('whsec_').waitFor();
+    await expectAccessible(page);
   });
   const { json } = await app.rest('GET', `/crawler/${NORMAL}/hook-copy`);
   expect(json.callback_url).toBe(receiver.url);
@@ -132,8 +142,10 @@ test('a URL, and a list of 5,000, are pushed by a paste and a click from any pag
   await within(2, '/crawlers', async ({ page, click, paste }) => {
     await page.getByRole('link', { name: 'pasted', exact: true }).waitFor();
     await paste(`${site.url}/page/1`);
+    await expectAccessible(page);
     await click(page.getByRole('option', { name: 'Push this URL into pasted' }));
     await page.getByText('1 queued').waitFor();
+    await expectAccessible(page);
   });
   const { json } = await app.rest('GET', `${crawler.path}/jobs`);
   expect(json.jobs).toMatchObject([{ url: `${site.url}/page/1` }]);
@@ -168,6 +180,8 @@ test('36 failed crawls are pushed again by 2 clicks', async () => {
   });
   await within(2, '/crawlers/again/failures', async ({ page, click }) => {
     await click(button(page, 'Push again: target error'));
+    await button(page.getByRole('dialog'), 'Push again 36').waitFor();
+    await expectAccessible(page);
     await click(button(page.getByRole('dialog'), 'Push again 36'));
     await page.getByText('Done: 36 of 36').waitFor();
   });
@@ -290,12 +304,14 @@ test('an account is made by 4 actions, limited by 2 at its address, its token re
       await fill(page.getByLabel('E-mail'), 'client@example.com');
       await press('Enter');
       await page.getByRole('heading', { name: 'Tokens of client' }).waitFor();
+      await expectAccessible(page);
     },
     4,
     '/accounts',
   );
   await account(
     async ({ page, fill, press }) => {
+      await expectAccessible(page);
       await fill(page.getByLabel('Stored results and deliveries, GiB'), '1.5');
       await press('Enter');
       await page.getByText('Saved account client.').waitFor();
