@@ -74,8 +74,10 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
     fault.value = undefined;
     const enter = (next: FeedState): void => {
       state.value = next;
-      if (feedStates.peek().get(id) !== next) {
-        feedStates.value = new Map(feedStates.peek()).set(id, next);
+      // What is read once does not get old.
+      const shown = next === 'polling' && latest.current.everyMs === ONCE_MS ? 'starting' : next;
+      if (feedStates.peek().get(id) !== shown) {
+        feedStates.value = new Map(feedStates.peek()).set(id, shown);
       }
     };
     const take = (next: Data, how: FeedState): void => {

@@ -41,8 +41,8 @@ export function CallPreview({ example }: { readonly example: CallExample }) {
 }
 
 function curlText({ rest }: CallExample): string {
-  const method = rest.method === 'GET' ? '' : `-X ${rest.method} `;
-  const lines = [`curl ${method}"${location.origin}${rest.path}"`];
+  const url = `"${location.origin}${rest.path}"`;
+  const lines = rest.method === 'GET' ? [`curl ${url}`] : [`curl -X ${rest.method}`, url];
   if (rest.body !== undefined) {
     lines.push(`-H 'content-type: application/json'`, `-d ${quoted(rest.body)}`);
   }

@@ -172,8 +172,8 @@ export function MatchDialog(props: {
     <Dialog title={`${verb} ${what}`} onClose={onClose}>
       <p>
         {isCounted.value ? '' : 'Counting: '}
-        <strong>{total}</strong> {what} match{' '}
-        {key === '' ? '(no filter is set)' : `the filter ${key}`}.
+        <strong>{total}</strong>{' '}
+        {key === '' ? 'are there; no filter is set' : `selected by the filter ${key}`}.
       </p>
       <p class="muted">{effect}</p>
       <FaultNotice fault={fault.value} />
