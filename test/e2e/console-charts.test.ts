@@ -117,7 +117,7 @@ test('the live charts have a gap where the service did not answer', async () => 
   await samples(app, [1, 2, 3]);
   await app.stop();
   await page.getByText('Not live: no answer since').waitFor();
-  // An action that fails meanwhile says so until the service answers again.
+  // An action that fails now says so until the service answers again.
   await page.getByRole('button', { name: 'Unpause' }).click();
   await page.getByRole('button', { name: 'Unpause', disabled: false }).waitFor();
   await page.getByText('The service does not answer.').waitFor();
