@@ -1,3 +1,4 @@
+import { Code, ConnectError } from '@connectrpc/connect';
 import { effect, signal } from '@preact/signals';
 import type { Crawler, TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
@@ -29,29 +30,31 @@ export function crawlersSource(): FeedSource<readonly Crawler[]> {
 export async function typeOfCrawler(name: string): Promise<TokenType | undefined> {
   const known = knownCrawlers.peek().find((each) => each.name === name);
   if (known !== undefined) return known.tokenType;
-  const lists = await Promise.all(
-    tokenTypes.peek().map((type) => listOfType(type, { nameContains: name })),
-  );
-  return lists.flat().find((each) => each.name === name)?.tokenType;
+  for (const type of tokenTypes.peek()) {
+    try {
+      await clientsFor(type).crawlers.getCrawler({ name });
+      return type;
+    } catch (error) {
+      if (!NOT_ITS_OWN.has(ConnectError.from(error).code)) throw error;
+    }
+  }
+  return undefined;
 }
 
+/** How a token is answered that does not address a crawler. */
+const NOT_ITS_OWN = new Set([Code.NotFound, Code.PermissionDenied]);
+
 async function listCrawlers(ended?: AbortSignal): Promise<readonly Crawler[]> {
-  const lists = await Promise.all(
-    tokenTypes.peek().map((type) => listOfType(type, { withActivity: true }, ended)),
-  );
+  const lists = await Promise.all(tokenTypes.peek().map((type) => listOfType(type, ended)));
   return rememberCrawlers(sorted(lists.flat()));
 }
 
-async function listOfType(
-  type: TokenType,
-  which: { readonly nameContains?: string; readonly withActivity?: boolean },
-  ended?: AbortSignal,
-): Promise<Crawler[]> {
+async function listOfType(type: TokenType, ended?: AbortSignal): Promise<Crawler[]> {
   const all: Crawler[] = [];
   let pageToken = '';
   do {
     const page = await clientsFor(type).crawlers.listCrawlers(
-      { ...which, pageSize: PAGE, pageToken },
+      { pageSize: PAGE, pageToken, withActivity: true },
       ended === undefined ? {} : { signal: ended },
     );
     all.push(...page.crawlers);
