@@ -37,6 +37,13 @@ const onEither = {
   atFullLength: [
     'abuse/tenant-quotas',
     'admission',
+    'console-act',
+    'console-addresses',
+    'console-attention',
+    'console-batches',
+    'console-charts',
+    'console-job',
+    'console-tasks',
     'delivery-pace',
     'formats',
     'listings',

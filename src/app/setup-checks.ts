@@ -61,7 +61,7 @@ function diskCheck(folder: string): SetupCheck {
     settings: ['DATA_DIR'],
     async look() {
       const { bavail, bsize } = await statfs(folder);
-      const finding = `${Math.round((bavail * bsize) / 1024 ** 2)} MiB are free.`;
+      const finding = `${((bavail * bsize) / 1024 ** 3).toFixed(1)} GiB are free.`;
       if (bavail * bsize >= LITTLE_DISK_BYTES) return ok(finding);
       const advice = 'Make room, or move DATA_DIR: pushes and results are refused on a full disk.';
       return { state: 'failed', finding, advice };
@@ -133,7 +133,7 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
         );
       }
       const advice =
-        'Start Chromium by hand to see what it lacks; in containers see CHROMIUM_SANDBOX.';
+        'If a check of the set-up cannot start it, start it by hand to see what it lacks. In containers see CHROMIUM_SANDBOX.';
       return { state: 'unchecked', finding: 'There is a Chromium.', advice };
     },
     try: () =>
@@ -151,10 +151,10 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
     settings: ['CHROMIUM_PATH'],
     async look() {
       if (!(await isThere())) {
-        return missing('Fonts are looked for with Chromium.', 'See browser.');
+        return missing('Fonts are looked for with Chromium.', 'They need a Chromium.');
       }
       const finding = 'Fonts are looked for when the set-up is checked.';
-      return { state: 'unchecked', finding, advice: 'See browser.' };
+      return { state: 'unchecked', finding, advice: '' };
     },
     try: () =>
       tryWith(({ missingFonts }) => {

@@ -1,3 +1,4 @@
+import type { JSX } from 'preact';
 import { isAccount, isOperator, session } from './api/session.ts';
 import { AccountPage } from './pages/account/account-page.tsx';
 import { AccountsPage } from './pages/admin/accounts-page.tsx';
@@ -12,20 +13,27 @@ import { JobPage } from './pages/job/job-page.tsx';
 import { ProxiesPage } from './pages/proxies/proxies-page.tsx';
 import { SignInPage } from './pages/sign-in/sign-in-page.tsx';
 import { StoragePage } from './pages/storage/storage-page.tsx';
+import { PAGES, type PagePath, pageOf } from './shell/pages.ts';
 import { Link, segments } from './shell/route.tsx';
 import { Shell } from './shell/shell.tsx';
 import { Empty } from './ui/notice.tsx';
 
-const ACCOUNT_PLACES = new Set([
-  'crawlers',
-  'crawl',
-  'storage',
-  'find',
-  'jobs',
-  'account',
-  'proxies',
-]);
-const OPERATOR_PLACES = new Set(['accounts', 'system', 'setup']);
+/** What shows each page; `values` are the parts of its path that vary. */
+const SHOWN: Readonly<Record<PagePath, (...values: string[]) => JSX.Element>> = {
+  '/crawlers': () => <CrawlersPage />,
+  '/crawlers/+new': () => <NewCrawlerPage />,
+  '/crawlers/:name': (name = '') => <CrawlerPage key={name} name={name} tab="overview" />,
+  '/crawlers/:name/:tab': (name = '', tab = '') => <CrawlerPage key={name} name={name} tab={tab} />,
+  '/crawl': () => <CrawlPage />,
+  '/storage': () => <StoragePage />,
+  '/find': () => <FindPage />,
+  '/jobs/:rid': (rid = '') => <JobPage key={rid} rid={rid} />,
+  '/account': () => <AccountPage />,
+  '/proxies': () => <ProxiesPage />,
+  '/accounts': () => <AccountsPage />,
+  '/system': () => <SystemPage />,
+  '/setup': () => <SetupPage />,
+};
 
 /** The whole console. */
 export function App() {
@@ -39,9 +47,19 @@ export function App() {
 }
 
 function Page() {
-  const [place = isAccount.value ? 'crawlers' : 'accounts', name, tab] = segments.value;
-  const isOperators = OPERATOR_PLACES.has(place);
-  if (isOperators ? !isOperator.value : ACCOUNT_PLACES.has(place) && !isAccount.value) {
+  const start = isAccount.value ? 'crawlers' : 'accounts';
+  const page = pageOf(segments.value.length === 0 ? [start] : segments.value);
+  if (page === undefined) {
+    return (
+      <Empty isPage title="There is nothing here">
+        <Link to="/" class="button">
+          To the start
+        </Link>
+      </Empty>
+    );
+  }
+  const isOperators = PAGES[page.path] === 'operator';
+  if (isOperators ? !isOperator.value : !isAccount.value) {
     return (
       <Empty isPage title={`This page is for ${isOperators ? 'operators' : 'accounts'}`}>
         <p>
@@ -55,37 +73,5 @@ function Page() {
       </Empty>
     );
   }
-  switch (place) {
-    case 'crawlers':
-      if (name === undefined) return <CrawlersPage />;
-      // No crawler's name begins with a plus.
-      if (name === '+new') return <NewCrawlerPage />;
-      return <CrawlerPage key={name} name={name} tab={tab ?? 'overview'} />;
-    case 'crawl':
-      return <CrawlPage />;
-    case 'storage':
-      return <StoragePage />;
-    case 'find':
-      return <FindPage />;
-    case 'jobs':
-      return name === undefined ? <FindPage /> : <JobPage key={name} rid={name} />;
-    case 'account':
-      return <AccountPage />;
-    case 'proxies':
-      return <ProxiesPage />;
-    case 'accounts':
-      return <AccountsPage />;
-    case 'system':
-      return <SystemPage />;
-    case 'setup':
-      return <SetupPage />;
-    default:
-      return (
-        <Empty isPage title="There is nothing here">
-          <Link to="/" class="button">
-            To the start
-          </Link>
-        </Empty>
-      );
-  }
+  return SHOWN[page.path](...page.values);
 }

@@ -4,10 +4,12 @@ import { defined } from '../domain/defined.ts';
 import type { DeliveryAttempt } from '../domain/delivery.ts';
 import { orderOf, toJobDocument } from '../store/mongo/job-document.ts';
 import { hashUrl, scopeKey } from '../store/mongo/records.ts';
+import { sampleId } from '../store/mongo/samples.ts';
 import { toAuditRecord } from '../store/sqlite/audit.ts';
 import { toJob } from '../store/sqlite/job-row.ts';
 import { toNotice } from '../store/sqlite/notices.ts';
 import { PAGE_PIECES } from '../store/sqlite/pages.ts';
+import { toSample } from '../store/sqlite/samples.ts';
 import {
   type SqlRow,
   toBytes,
@@ -31,8 +33,8 @@ export interface CopyStep {
   /** What is copied, for the user. */
   readonly what: string;
   readonly table: string;
-  /** An expression that is unique for each row; the rows are read in its order. */
-  readonly key: string;
+  /** The columns of an index that are unique for each row; the rows are read in their order. */
+  readonly key: readonly [string] | readonly [string, string];
   /** The collection that the documents go into. */
   readonly into: string;
   readonly toDocument: (row: SqlRow) => CopiedDocument | Promise<CopiedDocument>;
@@ -67,14 +69,14 @@ export function copySteps(from: Source): CopyStep[] {
     {
       what: 'URLs in queues',
       table: 'jobs',
-      key: 'rid',
+      key: ['rid'],
       into: 'jobs',
       toDocument: jobDocument,
     },
     {
       what: 'deliveries',
       table: 'deliveries',
-      key: 'rid',
+      key: ['rid'],
       into: 'deliveries',
       toDocument: async (row) => ({
         ...(await recordFields(row)),
@@ -92,7 +94,7 @@ export function copySteps(from: Source): CopyStep[] {
     {
       what: 'stored results',
       table: 'results',
-      key: 'rid',
+      key: ['rid'],
       into: 'results',
       toDocument: async (row) => ({
         ...(await recordFields(row)),
@@ -110,10 +112,10 @@ export function copySteps(from: Source): CopyStep[] {
     {
       what: 'push requests',
       table: 'push_requests',
-      key: "crawler_id || '/' || request_id",
+      key: ['crawler_id', 'request_id'],
       into: 'push_requests',
       toDocument: (row) => ({
-        _id: String(row.position),
+        _id: joined(row.crawler_id, row.request_id),
         crawlerId: String(row.crawler_id),
         rids: [],
         push: '',
@@ -125,10 +127,10 @@ export function copySteps(from: Source): CopyStep[] {
     {
       what: 'unique keys',
       table: 'unique_keys',
-      key: "crawler_id || '/' || key",
+      key: ['crawler_id', 'key'],
       into: 'unique_keys',
       toDocument: (row) => ({
-        _id: String(row.position),
+        _id: joined(row.crawler_id, row.key),
         crawlerId: String(row.crawler_id),
         rid: String(row.rid),
         gen: Number(row.gen),
@@ -138,7 +140,7 @@ export function copySteps(from: Source): CopyStep[] {
     {
       what: 'batches',
       table: 'batches',
-      key: 'batch_id',
+      key: ['batch_id'],
       into: 'batches',
       toDocument: (row) => ({
         _id: String(row.batch_id),
@@ -155,10 +157,10 @@ export function copySteps(from: Source): CopyStep[] {
     {
       what: 'counters of batches',
       table: 'batches',
-      key: "batch_id || '/copied'",
+      key: ['batch_id'],
       into: 'batch_parts',
       toDocument: (row) => ({
-        _id: String(row.position),
+        _id: joined(row.batch_id, 'copied'),
         batchId: String(row.batch_id),
         crawlerId: String(row.crawler_id),
         accepted: Number(row.accepted),
@@ -171,7 +173,7 @@ export function copySteps(from: Source): CopyStep[] {
     {
       what: 'notices to be sent',
       table: 'notices',
-      key: 'notice_id',
+      key: ['notice_id'],
       into: 'notices',
       toDocument: (row) => {
         const { noticeId, ...notice } = toNotice(row);
@@ -181,7 +183,7 @@ export function copySteps(from: Source): CopyStep[] {
     {
       what: 'audit records',
       table: 'audit',
-      key: 'audit_id',
+      key: ['audit_id'],
       into: 'audit',
       toDocument: (row) => {
         const { auditId, ...record } = toAuditRecord(row);
@@ -191,7 +193,7 @@ export function copySteps(from: Source): CopyStep[] {
     {
       what: 'pools of proxies',
       table: 'proxy_pools',
-      key: 'account_id',
+      key: ['account_id'],
       into: 'proxy_pools',
       toDocument: (row) => ({
         _id: String(row.account_id),
@@ -202,7 +204,7 @@ export function copySteps(from: Source): CopyStep[] {
     {
       what: 'accounts',
       table: 'accounts',
-      key: 'account_id',
+      key: ['account_id'],
       into: 'accounts',
       toDocument: (row) => ({
         _id: String(row.account_id),
@@ -222,11 +224,21 @@ export function copySteps(from: Source): CopyStep[] {
       }),
     },
     {
+      what: 'samples of timelines',
+      table: 'samples',
+      key: ['crawler_id', 'at'],
+      into: 'samples',
+      toDocument: (row) => {
+        const [crawlerId, sample] = [String(row.crawler_id), toSample(row)];
+        return { _id: sampleId(crawlerId, sample.at), crawlerId, ...sample };
+      },
+    },
+    {
       what: 'counters of crawlers',
       table: `(SELECT *, (SELECT coalesce(sum(size), 0) FROM jobs j
             WHERE j.crawler_id = crawlers.crawler_id AND state = 'running') AS running_bytes
           FROM crawlers JOIN dispatch USING (crawler_id))`,
-      key: 'crawler_id',
+      key: ['crawler_id'],
       into: 'counts',
       toDocument: async (row) => {
         const days = await from.query('SELECT day, counts FROM history WHERE crawler_id = ?', [
@@ -238,11 +250,16 @@ export function copySteps(from: Source): CopyStep[] {
     {
       what: 'crawlers',
       table: '(SELECT * FROM crawlers JOIN dispatch USING (crawler_id))',
-      key: 'crawler_id',
+      key: ['crawler_id'],
       into: 'crawlers',
       toDocument: async (row) => crawlerDocument(row),
     },
   ];
+}
+
+/** An `_id` of several parts. */
+function joined(...parts: readonly unknown[]): string {
+  return parts.map(String).join('/');
 }
 
 function jobDocument(row: SqlRow): CopiedDocument {

@@ -92,20 +92,30 @@ async function copyStep(
   const total = await countRows(from, table);
   let position = start;
   let copied = position === '' ? 0 : await target.countDocuments();
+  const columns = key.join(', ');
+  const places = key.map(() => '?').join(', ');
   for (;;) {
+    const isFirst = position === '';
     const rows = await from.query(
-      `SELECT *, ${key} AS position FROM ${table} WHERE position > ?
-        ORDER BY position LIMIT ${BATCH}`,
-      [position],
+      `SELECT * FROM ${table} ${isFirst ? '' : `WHERE (${columns}) > (${places})`}
+        ORDER BY ${columns} LIMIT ${BATCH}`,
+      isFirst ? [] : valuesOf(position, key.length),
     );
     const last = rows.at(-1);
     if (last === undefined) return { what, from: total, to: await target.countDocuments() };
     await replaceAll(target, await Promise.all(rows.map(async (row) => step.toDocument(row))));
-    position = String(last.position);
+    position = key.map((column) => String(last[column])).join('/');
     copied += rows.length;
     await progress.updateOne({ _id: 'copy' }, { $set: { [`positions.${what}`]: position } });
     onProgress(what, Math.min(copied, total), total);
   }
+}
+
+/** The values of a key. The first one, an id, has no slash in it. */
+function valuesOf(position: string, columns: number): string[] {
+  if (columns === 1) return [position];
+  const slash = position.indexOf('/');
+  return [position.slice(0, slash), position.slice(slash + 1)];
 }
 
 /** Notes in the target what the source still has to sweep up. */

@@ -218,6 +218,40 @@ test('an episode causes one mail, and only where it is wanted', async () => {
 });
 
 test.runIf(process.env.TEST_STORE === 'mongodb')(
+  'an episode that two processes see causes one mail',
+  async () => {
+    const clock = createTestClock();
+    await using site = await startSite();
+    await using mail = await startMailServer();
+    await using receiver = await startReceiver({ answer: { status: 500 } });
+    const env = {
+      SMTP_URL: mail.url,
+      ACCOUNT_EMAIL: 'owner@example.com',
+      WEBHOOK_RETRY_SCHEDULE: Array.from({ length: 90 }, () => '10m').join(','),
+    };
+    await using app = await startApp({ clock, env });
+    await using other = await startApp({ clock, env, dataDir: app.dataDir });
+    const settings = { callback_url: receiver.url, notify_after_minutes: 5 };
+    const crawler = await createCrawler(app, 'wanted', settings);
+    for (let n = 0; n < 3; n += 1) await crawler.push(`${site.url}/page/${n}`);
+    await eventually(async () => {
+      expect(await troubled(other)).toMatchObject([{ attention: [{ reason: 'deliveries_fail' }] }]);
+    });
+    await eventually(() => {
+      clock.advance(MINUTE / 6);
+      expect(mail.mails).toHaveLength(1);
+    });
+    for (let left = 40; left > 0; left -= 1) clock.advance(MINUTE);
+    const posts = receiver.deliveries.length;
+    await eventually(() => {
+      clock.advance(MINUTE / 600);
+      expect(receiver.deliveries.length).toBeGreaterThan(posts);
+    });
+    expect(mail.mails).toHaveLength(1);
+  },
+);
+
+test.runIf(process.env.TEST_STORE === 'mongodb')(
   'either process of a database says the same of what needs attention',
   async () => {
     await using receiver = await startReceiver({ answer: { status: 500 } });

@@ -2,6 +2,8 @@ import { expect, test } from 'vitest';
 import { ADMIN, JAVASCRIPT, NORMAL, startApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { mongodbUri, testDatabase } from '../support/mongodb.ts';
+import { type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { createTestClock } from '../support/test-clock.ts';
 
 const DAY = 86_400_000;
@@ -88,4 +90,40 @@ test.skipIf(process.env.TEST_STORE === 'mongodb')('records are kept for ninety d
   expect(await listed()).toMatchObject([{ crawler: 'young' }, { crawler: 'old' }]);
   clock.advance(2 * DAY);
   await eventually(async () => expect(await listed()).toMatchObject([{ crawler: 'young' }]));
+});
+
+test.skipIf(mongodbUri === '')('two processes of a database list what either changed', async () => {
+  await using database = testDatabase();
+  const env = { MONGODB_URI: database.uri };
+  await using here = await startProcess(env);
+  await using there = await startProcess(env);
+  const recordsOf = async (service: ServiceProcess, query = '') =>
+    (await service.rest('GET', `/audit/${NORMAL}?${query}`)).json as {
+      records: (Listed & { at: string })[];
+      next_page_token: string;
+    };
+  const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+  for (const [at, name] of names.entries()) {
+    await createCrawler(at % 2 === 0 ? here : there, name);
+  }
+  // At the same time, of one crawler.
+  await Promise.all([
+    here.rest('PUT', `/crawler/${NORMAL}/a`, { concurrency: 7 }),
+    there.rest('PUT', `/crawler/${NORMAL}/a`, { max_retries: 3 }),
+  ]);
+  const listed = await eventually(async () => {
+    const [one, two] = [await recordsOf(here), await recordsOf(there)];
+    expect(one.records).toHaveLength(8);
+    expect(two).toEqual(one);
+    return one.records;
+  });
+  const created = listed.filter(({ method }) => method === 'CreateCrawler');
+  expect(created.map(({ crawler }) => crawler)).toEqual(names.toReversed());
+  expect(new Set(listed.slice(0, 2).map(({ changes }) => changes))).toEqual(
+    new Set(['{"concurrency":7}', '{"max_retries":3}']),
+  );
+  // A page that one process began is continued by the other.
+  const first = await recordsOf(here, 'page_size=5');
+  const rest = await recordsOf(there, `page_size=5&page_token=${first.next_page_token}`);
+  expect([...first.records, ...rest.records]).toEqual(listed);
 });

@@ -130,6 +130,30 @@ test('failed results are pushed again, and deleted, by their reason', async () =
   await page.context().close();
 });
 
+test('the results of all crawlers are filtered by an address, and saved', async () => {
+  const [one, two] = [await createCrawler(app, 'one'), await createCrawler(app, 'two')];
+  const rids = [
+    await one.push(`${site.url}/page/1?season=spring`),
+    await two.push(`${site.url}/page/2?season=spring`),
+    await two.push(`${site.url}/page/3?season=autumn`),
+  ];
+  await Promise.all(rids.map((rid, at) => (at === 0 ? one : two).stored(rid)));
+  const page = await browser.open('/storage', NORMAL);
+  await page.getByText('season=autumn').waitFor();
+  await page.getByText('Filter', { exact: true }).click();
+  await page.getByLabel('URL contains').fill('SPRING');
+  await page.getByText('season=autumn').waitFor({ state: 'detached' });
+  const colleague = await browser.open(page.url().split('/console')[1] ?? '', NORMAL);
+  await colleague.getByText('season=spring').nth(1).waitFor();
+  expect(await colleague.getByText('season=autumn').count()).toBe(0);
+  const saving = colleague.waitForEvent('download');
+  await colleague.getByRole('button', { name: 'NDJSON' }).click();
+  const saved = await readFile(await (await saving).path(), 'utf8');
+  expect(saved.trim().split('\n')).toHaveLength(2);
+  await colleague.context().close();
+  await page.context().close();
+});
+
 test('crawlers that are chosen by a filter are paused and unpaused together', async () => {
   for (const name of ['bulk-1', 'bulk-2', 'bulk-3', 'other']) await createCrawler(app, name);
   const statuses = async (): Promise<string[]> => {

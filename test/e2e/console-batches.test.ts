@@ -107,8 +107,11 @@ test('failed crawls of a group are pushed again by two clicks', async () => {
   isDoorOpen = true;
   await onPage('/crawlers/news/failures', async (page) => {
     await page.getByRole('button', { name: 'Push again: target error' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Push again', exact: true }).click();
-    await page.getByText('2 pushed again, 0 before, 0 refused.').waitFor();
+    await page
+      .getByRole('dialog')
+      .getByRole('button', { name: 'Push again 2', exact: true })
+      .click();
+    await page.getByText('Done: 2 of 2').waitFor();
   });
   await eventually(async () => {
     expect((await news.details()).activity).toMatchObject({ pushed: 5, completed: 2, failed: 3 });

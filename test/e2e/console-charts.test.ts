@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { NORMAL, startApp } from '../support/app.ts';
+import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { openConsoleBrowser } from '../support/console-browser.ts';
 import { allFaults } from '../support/console-pages.ts';
 import { createCrawler } from '../support/crawler-client.ts';
@@ -96,4 +96,72 @@ test('charts tell what was in the last hour, day, week and 90 days, of several c
   await compared.getByRole('button', { name: 'Take news out of the charts' }).click();
   await eventually(() => expect(other.url()).not.toContain('with='));
   expect(browser.problems).toEqual([]);
+});
+
+test('the live charts have a gap where the service did not answer', async () => {
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'gap');
+  await crawler.post('pause');
+  await using browser = await openConsoleBrowser(app.url);
+  const page = await browser.open('/crawlers/gap', NORMAL, { hasTestClock: true });
+  const waiting = page.locator('.figure', { hasText: 'Waiting' });
+  const samples = async (from: TestApp, numbers: readonly number[]): Promise<void> => {
+    for (const n of numbers) {
+      await from.rest('POST', `${crawler.path}/push_batch`, {
+        items: [{ url: `http://a.example/${n}` }],
+      });
+      await waiting.getByText(String(n), { exact: true }).waitFor();
+      await page.clock.fastForward(5_000);
+    }
+  };
+  await samples(app, [1, 2, 3]);
+  await app.stop();
+  await page.getByText('Not live: no answer since').waitFor();
+  // An action that fails now says so until the service answers again.
+  await page.getByRole('button', { name: 'Unpause' }).click();
+  await page.getByRole('button', { name: 'Unpause', disabled: false }).waitFor();
+  await page.getByText('The service does not answer.').waitFor();
+  await page.clock.fastForward(90_000);
+  const { dataDir, port } = app;
+  await using again = await startApp({ dataDir, env: { PORT: String(port) } });
+  await eventually(async () => {
+    await page.clock.fastForward(30_000);
+    expect(await page.getByText('Live', { exact: true }).count()).toBe(1);
+  });
+  await page.getByText('The service does not answer.').waitFor({ state: 'detached' });
+  await samples(again, [4, 5, 6]);
+
+  const card = page.getByRole('region', { name: 'Queue, since this page was opened' });
+  const chart = card.getByRole('img');
+  await chart.scrollIntoViewIfNeeded();
+  const box = await chart.boundingBox();
+  if (box === null) throw new Error('there is no chart');
+  const seen = new Set<string>();
+  for (let x = 60; x < box.width; x += 2) {
+    await page.mouse.move(box.x + x, box.y + box.height / 2);
+    seen.add((await card.getByRole('list').innerText()).replace(/\s+/g, ' '));
+  }
+  expect([...seen].some((text) => /Waiting and retrying 3 /.test(text))).toBe(true);
+  expect([...seen].some((text) => /Waiting and retrying no data /.test(text))).toBe(true);
+  await page.mouse.move(0, 0);
+  // The line is drawn at both ends, and not between them.
+  const drawn = await chart.locator('canvas').evaluate((canvas: HTMLCanvasElement) => {
+    const probe = document.createElement('span');
+    probe.style.color = 'var(--accent)';
+    document.body.append(probe);
+    const [r = 0, g = 0, b = 0] = (getComputedStyle(probe).color.match(/\d+/g) ?? []).map(Number);
+    probe.remove();
+    const { width, height } = canvas;
+    const pixels = canvas.getContext('2d')?.getImageData(0, 0, width, height).data;
+    const isLine = (x: number): boolean =>
+      Array.from({ length: height }, (_, y) => pixels?.subarray(4 * (y * width + x))).some(
+        (at) => at?.[0] === r && at[1] === g && at[2] === b,
+      );
+    return Array.from({ length: width }, (_, x) => isLine(x));
+  });
+  const [left, right] = [drawn.indexOf(true), drawn.lastIndexOf(true)];
+  const holes = drawn.slice(left, right).filter((isLine) => !isLine).length;
+  expect(holes / (right - left)).toBeGreaterThan(0.5);
+  expect(right - left).toBeGreaterThan(100);
+  browser.problems.splice(0).forEach((each) => expect(each).toMatch(/ERR_|Failed to load/));
 });

@@ -32,7 +32,7 @@ describe.runIf(isLong)('the console', () => {
       { width: 1_440, theme, zoom: 2 },
       { width: 768, theme, zoom: 2 },
     ]);
-    await expectAccessiblePages(browser, () => looks);
+    await expectAccessiblePages(browser, scene, looks);
   });
 
   test('shows a screenshot that a browser took with the JavaScript token', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
 import { seriousFaults } from '../support/console-pages.ts';
 import { createCrawler } from '../support/crawler-client.ts';
@@ -48,6 +48,33 @@ test('a waiting job has an address, tells what it waits for, and follows until i
   const again = new URL(page.url()).pathname.split('/').at(-1) ?? '';
   await crawler.stored(again);
   expect(site.seen.at(-1)?.headers['user-agent']).toBe('Bot/1');
+  await page.context().close();
+});
+
+test('a crawl in the browser shows how long each of its steps took', async () => {
+  await app.rest('POST', `/crawler/${JAVASCRIPT}`, { name: 'rendered' });
+  const pushed = await app.rest(
+    'GET',
+    `/?token=${JAVASCRIPT}&crawler=rendered&callback=true&page_wait=100&scroll=true&url=${site.url}/page/1`,
+  );
+  const rid = pushed.json.rid as string;
+  const page = await browser.open(`/jobs/${rid}`, JAVASCRIPT);
+  const timeline = page.getByRole('list', { name: 'Timeline' });
+  const first = timeline.getByRole('listitem').filter({ hasText: 'Try 1: the site answered 200' });
+  await first.waitFor();
+  const steps = await first.locator('dl.steps > div').allInnerTexts();
+  const shown = steps.map((text) => /^(.+?)\s+([\d.,]+ m?s)$/s.exec(text.trim())?.slice(1) ?? text);
+  // A step of less than a millisecond is left out, such as the load of so small a page.
+  expect(shown.map(([name]) => name).filter((name) => name !== 'load')).toEqual([
+    'page',
+    'navigate',
+    'page wait',
+    'scroll',
+    'capture',
+  ]);
+  const waited = shown.find(([name]) => name === 'page wait')?.[1] ?? '';
+  expect(Number.parseFloat(waited)).toBeGreaterThanOrEqual(waited.endsWith(' ms') ? 100 : 0.1);
+  await timeline.getByText('Stored with cb_status 200').waitFor();
   await page.context().close();
 });
 

@@ -117,6 +117,39 @@ test('no text is smaller than people read all day', async () => {
   await page.context().close();
 });
 
+test('an example breaks no word, and a rid stays in its card in one line', async () => {
+  const page = await browser.open('/crawlers/+new', NORMAL, { width: 1_280, height: 800 });
+  await page.getByLabel('Name').fill('shop');
+  await page.getByLabel('Delay, milliseconds').fill('250');
+  for (const path of ['/crawlers/+new', '/crawl']) {
+    if (path === '/crawl') await goWithin(page, path);
+    const example = page.getByRole('region', { name: 'REST' });
+    await example.waitFor();
+    const lines = await example.evaluate((code) => {
+      const text = document.createRange();
+      text.selectNodeContents(code);
+      const tops = [...text.getClientRects()].map(({ top }) => Math.round(top));
+      return { drawn: new Set(tops).size, written: code.textContent.split('\n').length };
+    });
+    expect([path, lines.drawn]).toEqual([path, lines.written]);
+  }
+  expect(await page.getByRole('region', { name: 'REST' }).innerText()).toContain('example.com');
+  const crawler = await createCrawler(app, 'one-line');
+  const rid = await crawler.push(`${site.url}/page/1`);
+  await crawler.stored(rid);
+  await goWithin(page, `/jobs/${rid}`);
+  for (const width of [1_280, 768, 375]) {
+    await page.setViewportSize({ width, height: 800 });
+    const shown = page.getByRole('region', { name: 'Result' }).getByText(rid);
+    const seen = await shown.evaluate((code) => {
+      const right = code.closest('.card')?.getBoundingClientRect().right ?? 0;
+      return [code.getClientRects().length, code.getBoundingClientRect().right <= right];
+    });
+    expect([width, ...seen]).toEqual([width, 1, true]);
+  }
+  await page.context().close();
+});
+
 test('the page of a crawler shows no secret of its callback URL', async () => {
   const page = await browser.open(`/crawlers/${LONG}`, NORMAL);
   await page
@@ -178,7 +211,7 @@ test('filters, results and attempts have an address', async () => {
   await page.getByRole('button', { name: 'All', exact: true }).click();
   await page.getByRole('button', { name: /^Open the result of/ }).click();
   await page.getByRole('dialog').getByText(rid).waitFor();
-  expect(await page.title()).toBe('results · addressed · Crawlers · Queued Crawler');
+  expect(await page.title()).toBe('Results · addressed · Crawlers · Queued Crawler');
   const address = new URL(page.url());
   expect(address.search).toBe(`?result=${rid}`);
   await page.context().close();

@@ -68,8 +68,12 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     sqlite.exec(
       `INSERT INTO notices VALUES ('one', 'account', 'subject', 'text', 1, 8000000000000, 3);
        INSERT INTO removed_accounts VALUES ('removed', 1);
+       INSERT INTO samples SELECT crawler_id, 60000 * n, '1970-01-01', '{"success":' || n || '}', n
+         FROM crawlers, (WITH RECURSIVE counted (n) AS
+           (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 300) SELECT n FROM counted);
        UPDATE jobs SET last_failure = 'timeout' WHERE rid = '${waiting[0]}'`,
     );
+    const crawlerCount = Number(sqlite.prepare('SELECT count(*) AS n FROM crawlers').get()?.n);
     sqlite.close();
 
     const broken = await migrate(app.dataDir, database.uri, /URLs in queues/);
@@ -82,6 +86,9 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     const target = await MongoClient.connect(database.uri);
     const tried = await target.db().collection('jobs').find({ lastFailure: 'timeout' }).toArray();
     expect(tried.map(({ _id }) => String(_id))).toEqual([waiting[0]]);
+    const samples = await target.db().collection('samples').find({ queued: 300 }).toArray();
+    expect(samples).toHaveLength(crawlerCount);
+    expect(samples[0]).toMatchObject({ at: new Date(18_000_000), counts: { success: 300 } });
     const removed = await target.db().collection('removed_accounts').find().toArray();
     await target.close();
     expect(removed).toEqual([{ _id: 'removed', removedAt: new Date(1) }]);

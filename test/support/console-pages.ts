@@ -1,7 +1,10 @@
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
+import { CRAWLER_TABS } from '../../src/console/pages/crawler/tabs.ts';
+import { PAGES } from '../../src/console/shell/pages.ts';
 import type { ConsoleBrowser } from './console-browser.ts';
+import type { ConsoleScene } from './console-scene.ts';
 import { ADMIN, NORMAL } from './tokens.ts';
 
 /** How large and in which theme a page is looked at. */
@@ -13,67 +16,90 @@ export interface PageLook {
   readonly zoom?: number;
 }
 
-/** Every page of the console, and whose it is. */
-const PAGES: readonly (readonly [path: string, token: string])[] = [
-  ['/crawlers', NORMAL],
-  ['/crawlers/+new', NORMAL],
-  ...['overview', 'jobs', 'hosts', 'batches', 'results', 'failures', 'push', 'settings'].map(
-    (tab) => [`/crawlers/news/${tab}`, NORMAL] as const,
-  ),
-  ['/crawlers/shop/deliveries', NORMAL],
-  ['/crawl', NORMAL],
-  ['/find', NORMAL],
-  ['/jobs/0123456789abcdef01234567', NORMAL],
-  ['/storage', NORMAL],
-  ['/account', NORMAL],
-  ['/proxies', NORMAL],
-  ['/accounts', ADMIN],
-  ['/system', ADMIN],
-  ['/setup', ADMIN],
-];
+/** What stands in the place of what varies in a path. */
+const SAMPLES: Readonly<Record<string, (rid: string) => readonly string[]>> = {
+  '/crawlers/:name': () => ['/crawlers/news', '/crawlers/partner'],
+  '/crawlers/:name/:tab': () =>
+    Object.keys(CRAWLER_TABS).map((tab) => `/crawlers/${WITH[tab] ?? 'news'}/${tab}`),
+  '/jobs/:rid': (rid) => [`/jobs/${rid}`, '/jobs/0123456789abcdef01234567'],
+  '/find': () => ['/find', '/find?q=page'],
+};
+/** The crawlers of the scene that have something to show in a tab; the others have it in `news`. */
+const WITH: Readonly<Record<string, string>> = {
+  jobs: 'forum',
+  hosts: 'flights',
+  deliveries: 'shop',
+};
+
+/** Every page of the console with something in it, and the token it needs. */
+function samplesOf(rid: string): readonly (readonly [path: string, token: string])[] {
+  const found = Object.entries(PAGES).flatMap(([path, whose]) => {
+    const paths = SAMPLES[path]?.(rid) ?? [path];
+    return paths.map((each) => [each, whose === 'operator' ? ADMIN : NORMAL] as const);
+  });
+  const unknown = found.filter(([path]) => path.includes('/:'));
+  if (unknown.length > 0) throw new Error(`pages without a sample: ${unknown.join(' ')}`);
+  return [...found, ['/nowhere', NORMAL], ['/system', NORMAL]];
+}
 
 /**
- * Expects of every page that axe-core finds nothing on it, and that it needs no scrolling
- * to the side. `looksOf` says in which ways the page of that number is looked at.
+ * Expects of every page of the scene that axe-core finds nothing on it, and that it needs no
+ * scrolling to the side. `looks` are the ways in which each is looked at.
  */
 export async function expectAccessiblePages(
   browser: ConsoleBrowser,
-  looksOf: (at: number) => readonly PageLook[],
+  { app }: Pick<ConsoleScene, 'app'>,
+  looks: readonly PageLook[],
 ): Promise<void> {
+  const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/deliveries`);
+  const { rid } = (json.deliveries as { rid: string }[])[0] as { rid: string };
+  const outside = await browser.open('', '');
+  await expectAccessible(outside, '/', looks);
+  await outside.context().close();
   for (const token of [NORMAL, ADMIN]) {
     const page = await browser.open('', token);
-    const metrics = await page.context().newCDPSession(page);
-    for (const [at, [path, by]] of PAGES.entries()) {
+    for (const [path, by] of samplesOf(rid)) {
       if (by !== token) continue;
       await goWithin(page, path);
-      await page.locator('main h1').waitFor();
-      for (const { width, theme, zoom = 1 } of looksOf(at)) {
-        await metrics.send('Emulation.setDeviceMetricsOverride', {
-          width: Math.round(width / zoom),
-          height: Math.round(800 / zoom),
-          deviceScaleFactor: zoom,
-          mobile: false,
-        });
-        await page.emulateMedia({ colorScheme: theme });
-        const faults = await allFaults(page);
-        const seen = await page.evaluate(() => ({
-          overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-          density: devicePixelRatio,
-        }));
-        expect({ path, width, theme, ...seen, faults }).toEqual({
-          path,
-          width,
-          theme,
-          overflow: 0,
-          density: zoom,
-          faults: [],
-        });
-      }
+      await expectAccessible(page, path, looks);
     }
     await page.context().close();
   }
   // The browser itself notes that a token is not the operator's, or no account's, and unknown jobs.
   browser.problems.splice(0).forEach((each) => expect(each).toMatch(/40[14]/));
+}
+
+async function expectAccessible(
+  page: Page,
+  path: string,
+  looks: readonly PageLook[],
+): Promise<void> {
+  const metrics = await page.context().newCDPSession(page);
+  await page.locator('main h1').waitFor();
+  // What is being read is not what people look at.
+  await page.getByText('Loading…').first().waitFor({ state: 'detached' });
+  for (const { width, theme, zoom = 1 } of looks) {
+    await metrics.send('Emulation.setDeviceMetricsOverride', {
+      width: Math.round(width / zoom),
+      height: Math.round(800 / zoom),
+      deviceScaleFactor: zoom,
+      mobile: false,
+    });
+    await page.emulateMedia({ colorScheme: theme });
+    const faults = await allFaults(page);
+    const seen = await page.evaluate(() => ({
+      overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      density: devicePixelRatio,
+    }));
+    expect({ path, width, theme, ...seen, faults }).toEqual({
+      path,
+      width,
+      theme,
+      overflow: 0,
+      density: zoom,
+      faults: [],
+    });
+  }
 }
 
 /** Opens a path without loading the console anew, which would end the session. */

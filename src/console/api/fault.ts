@@ -36,7 +36,7 @@ export function faultOf(error: unknown): Fault {
 }
 
 const ADVICE: Partial<Record<Code, string>> = {
-  [Code.Unauthenticated]: 'Sign in again: the token is wrong, or was replaced.',
+  [Code.Unauthenticated]: 'The token is wrong, or was replaced.',
   [Code.PermissionDenied]: 'Sign in with the other token of the account as well.',
   [Code.ResourceExhausted]: 'Wait a moment, then try again.',
   [Code.Unavailable]: 'Wait a moment, then try again.',

@@ -26,18 +26,24 @@ export async function* sharedStream<Data>(
   const until = AbortSignal.any([signal, left.signal]);
   const channel = new BroadcastChannel(`console-stream ${key}`);
   let last: Data | undefined;
+  // A list of thousands takes long to copy, so nothing is posted while no tab follows.
+  let isFollowed = false;
   // Before the lock is asked for: a tab that does not get it says hello at once.
   channel.addEventListener('message', ({ data }) => {
-    if (data === HELLO && last !== undefined) channel.postMessage({ value: last });
+    if (data !== HELLO) return;
+    isFollowed = true;
+    if (last !== undefined) channel.postMessage({ value: last });
   });
   try {
     if (!(await tryLock(`console-stream ${key}`, until))) {
       yield* follow<Data>(channel, key, until);
+      // Others may have followed the same tab.
+      isFollowed = true;
     }
     if (until.aborted || !(await takePlace(until))) return;
     for await (const value of open(until)) {
       last = value;
-      channel.postMessage({ value });
+      if (isFollowed) channel.postMessage({ value });
       yield value;
     }
   } finally {

@@ -1,5 +1,7 @@
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { type Fault, faultOf } from './fault.ts';
+import { isOffline } from './use-feed.ts';
 
 /** Something the user does, once at a time. */
 export interface Action<Arguments extends readonly unknown[]> {
@@ -15,6 +17,10 @@ export function useAction<Arguments extends readonly unknown[]>(
 ): Action<Arguments> {
   const busy = useSignal(false);
   const fault = useSignal<Fault | undefined>(undefined);
+  useEffect(() => {
+    // That the service does not answer is over; what it answers stays.
+    if (!isOffline.value && fault.peek()?.reason === '') fault.value = undefined;
+  }, [isOffline.value]);
   return {
     busy: busy.value,
     fault: fault.value,

@@ -1,5 +1,5 @@
 import { Code } from '@connectrpc/connect';
-import { type Signal, signal, useSignal } from '@preact/signals';
+import { computed, type Signal, signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { type Fault, faultOf } from './fault.ts';
 import { checkSession } from './session.ts';
@@ -37,6 +37,9 @@ export interface FeedSource<Data> {
   readonly changes?: string | undefined;
 }
 
+/** The `everyMs` of what does not change while people look at it. */
+export const ONCE_MS = 3_600_000;
+
 const POLL_MS = 5_000;
 const SLOWEST_MS = 30_000;
 /** The service sends something every 15 s; a stream that is silent for longer is broken. */
@@ -44,6 +47,15 @@ const SILENCE_MS = 25_000;
 
 /** The states of all feeds that are shown. */
 export const feedStates: Signal<ReadonlyMap<symbol, FeedState>> = signal(new Map());
+
+/** Whether the service does not answer. */
+export const isOffline = computed(() => [...feedStates.value.values()].includes('offline'));
+
+/** When the service last answered, in milliseconds since 1970. */
+export const answeredAt = signal(Date.now());
+
+/** Why a stream has ended the last time; empty when none has. */
+export const whyNotLive = signal('');
 
 /** Follows a source while the component is shown. */
 export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
@@ -62,13 +74,16 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
     fault.value = undefined;
     const enter = (next: FeedState): void => {
       state.value = next;
-      if (feedStates.peek().get(id) !== next) {
-        feedStates.value = new Map(feedStates.peek()).set(id, next);
+      // What is read once does not get old.
+      const shown = next === 'polling' && latest.current.everyMs === ONCE_MS ? 'starting' : next;
+      if (feedStates.peek().get(id) !== shown) {
+        feedStates.value = new Map(feedStates.peek()).set(id, shown);
       }
     };
     const take = (next: Data, how: FeedState): void => {
       data.value = next;
       fault.value = undefined;
+      answeredAt.value = Date.now();
       enter(how);
     };
     const fail = (error: unknown): void => {
@@ -89,7 +104,10 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
               heard();
               take(next, 'live');
             }
-          }).catch(() => undefined); // Polling says what is wrong, if it fails as well.
+          }).catch((error: unknown) => {
+            // Polling says what is wrong, if it fails as well.
+            whyNotLive.value = faultOf(error).text;
+          });
           await untilVisible(ended.signal);
           if (ended.signal.aborted) return;
         }
@@ -108,12 +126,14 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
         }
         const pause = Math.min(everyMs * 2 ** failures, SLOWEST_MS);
         await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, isStale && failures === 0 ? 0 : pause);
-          wake.current = () => {
+          const finish = (): void => {
             clearTimeout(timer);
+            ended.signal.removeEventListener('abort', finish);
             resolve();
           };
-          ended.signal.addEventListener('abort', wake.current, { once: true });
+          const timer = setTimeout(finish, isStale && failures === 0 ? 0 : pause);
+          wake.current = finish;
+          ended.signal.addEventListener('abort', finish);
         });
         wake.current = undefined;
         await untilVisible(ended.signal);

@@ -15,6 +15,9 @@ const byOwner = signal<ReadonlyMap<symbol, readonly Command[]>>(new Map());
 /** What can be done now: the commands of the shell and of the page. */
 export const commands = computed(() => [...byOwner.value.values()].flat());
 
+/** What was pasted outside of a field, which the palette opens with. */
+export const pasted = signal('');
+
 /** Whether the palette, or the list of shortcuts, is open. */
 export const openPanel = signal<'palette' | 'shortcuts' | undefined>(undefined);
 
@@ -72,6 +75,17 @@ export function onKey(event: KeyboardEvent): void {
   if (command === undefined) return;
   event.preventDefault();
   command.run();
+}
+
+/** Opens the palette with what is pasted, unless it is pasted into a field or a dialog. */
+export function onPaste(event: ClipboardEvent): void {
+  const text = event.clipboardData?.getData('text/plain').trim() ?? '';
+  if (text === '' || isWriting(event.target)) return;
+  if (document.querySelector('dialog[open]') !== null) return;
+  // Or it is pasted into the palette again, which has the focus by then.
+  event.preventDefault();
+  pasted.value = text;
+  openPanel.value = 'palette';
 }
 
 function isWriting(target: EventTarget | null): boolean {

@@ -1,4 +1,6 @@
-import { feedStates } from '../api/use-feed.ts';
+import { answeredAt, feedStates, isOffline, whyNotLive } from '../api/use-feed.ts';
+
+const time = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 
 const LIVE =
   'Figures are streamed by the service; lists are read again at once when they change, and every few seconds';
@@ -7,10 +9,10 @@ const LIVE =
 export function LiveBadge() {
   const states = new Set(feedStates.value.values());
   if (states.size === 0 || (states.has('starting') && states.size === 1)) return null;
-  if (states.has('offline')) {
+  if (isOffline.value) {
     return (
       <span class="live off" role="status">
-        Not live: no answer
+        Not live: no answer since {time.format(answeredAt.value)}
       </span>
     );
   }
@@ -22,7 +24,11 @@ export function LiveBadge() {
     );
   }
   return (
-    <span class="live" role="status" title="The service is asked again every few seconds">
+    <span
+      class="live"
+      role="status"
+      title={`The service is asked again every few seconds. ${whyNotLive.value}`}
+    >
       Not live: updated every few seconds
     </span>
   );

@@ -32,7 +32,12 @@ export function setQuery(name: string, value: string): void {
   else next.set(name, value);
   const path = `/${segments.peek().join('/')}`;
   const text = next.toString();
-  history.replaceState(null, '', ROOT + path + (text === '' ? '' : `?${text}`));
+  replaceAddress(path + (text === '' ? '' : `?${text}`));
+}
+
+/** Goes to a path in place of the present one, to which there is no way back. */
+export function replaceAddress(path: string): void {
+  history.replaceState(null, '', ROOT + path);
   address.value = readAddress();
 }
 

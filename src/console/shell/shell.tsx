@@ -1,10 +1,11 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { isAccount, isOperator, session, signOut } from '../api/session.ts';
+import { CRAWLER_TABS, isCrawlerTab } from '../pages/crawler/tabs.ts';
 import { Button } from '../ui/button.tsx';
 import { Icon, type IconName } from '../ui/icon.tsx';
 import { Toasts, toast } from '../ui/toasts.tsx';
-import { onKey, openPanel, useCommands } from './commands.ts';
+import { onKey, onPaste, openPanel, useCommands } from './commands.ts';
 import { Keys } from './keys.tsx';
 import { LiveBadge } from './live-badge.tsx';
 import { Palette, Shortcuts } from './palette.tsx';
@@ -54,7 +55,11 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
   ]);
   useLayoutEffect(() => {
     addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
+    addEventListener('paste', onPaste);
+    return () => {
+      removeEventListener('keydown', onKey);
+      removeEventListener('paste', onPaste);
+    };
   }, []);
   const path = segments.value.slice(0, 2).join('/');
   const title = titleOf(segments.value);
@@ -167,7 +172,8 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
 function titleOf(parts: readonly string[]): string {
   const [first = '', name, tab] = parts;
   const place = [...ACCOUNT_PLACES, ...OPERATOR_PLACES].find(({ path }) => path === placeOf(first));
-  const shown = [tab, name === '+new' ? 'new' : name].filter((each) => each !== undefined);
+  const part = tab !== undefined && isCrawlerTab(tab) ? CRAWLER_TABS[tab] : tab;
+  const shown = [part, name === '+new' ? 'New' : name].filter((each) => each !== undefined);
   return [...shown, place?.title, 'Queued Crawler'].filter(Boolean).join(' · ');
 }
 

@@ -35,15 +35,14 @@ export function CallPreview({ example }: { readonly example: CallExample }) {
       <CodeBlock
         label={kind.value === 'curl' ? 'REST' : 'gRPC, with grpcurl and reflection'}
         text={kind.value === 'curl' ? curlText(example) : grpcText(example)}
-        wrap
       />
     </div>
   );
 }
 
 function curlText({ rest }: CallExample): string {
-  const method = rest.method === 'GET' ? '' : `-X ${rest.method} `;
-  const lines = [`curl ${method}"${location.origin}${rest.path}"`];
+  const url = `"${location.origin}${rest.path}"`;
+  const lines = rest.method === 'GET' ? [`curl ${url}`] : [`curl -X ${rest.method}`, url];
   if (rest.body !== undefined) {
     lines.push(`-H 'content-type: application/json'`, `-d ${quoted(rest.body)}`);
   }
@@ -59,7 +58,7 @@ function grpcText({ grpc }: CallExample): string {
   ].join(' \\\n  ');
 }
 
-/** JSON as one word of a POSIX shell. */
+/** JSON as one word of a POSIX shell, in lines that are short. */
 function quoted(value: object): string {
-  return `'${JSON.stringify(value).replaceAll("'", `'\\''`)}'`;
+  return `'${JSON.stringify(value, null, 2).replaceAll("'", `'\\''`)}'`;
 }

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { Button } from './button.tsx';
 
 /** One column of a table. */
@@ -33,8 +34,21 @@ interface DataTableProps<Row> {
 /** Rows and columns; on a telephone each row is a small card. */
 export function DataTable<Row>(props: DataTableProps<Row>) {
   const { columns, sort, onSort } = props;
+  const frame = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = frame.current;
+    if (element === null) return undefined;
+    // What scrolls has to scroll by the keyboard as well.
+    const resized = new ResizeObserver(() => {
+      if (element.scrollWidth > element.clientWidth) element.tabIndex = 0;
+      else element.removeAttribute('tabindex');
+    });
+    resized.observe(element);
+    for (const child of element.children) resized.observe(child);
+    return () => resized.disconnect();
+  }, []);
   return (
-    <div class="table-scroll">
+    <div class="table-scroll" ref={frame}>
       {sort !== undefined && onSort !== undefined && (
         <CardOrder columns={columns} sort={sort} onSort={onSort} />
       )}

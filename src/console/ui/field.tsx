@@ -21,6 +21,8 @@ interface TextFieldProps extends FieldProps {
   readonly disabled?: boolean;
   readonly min?: number;
   readonly max?: number;
+  /** Between two numbers that may be typed. */
+  readonly step?: number | 'any';
   readonly pattern?: string;
   readonly autofocus?: boolean;
   readonly mono?: boolean;
@@ -58,6 +60,7 @@ export function TextField(props: TextFieldProps) {
             {...typed}
             {...(props.min === undefined ? {} : { min: props.min })}
             {...(props.max === undefined ? {} : { max: props.max })}
+            {...(props.step === undefined ? {} : { step: props.step })}
             {...(props.pattern === undefined ? {} : { pattern: props.pattern })}
             onInput={(event) => onInput(event.currentTarget.value)}
           />

@@ -98,9 +98,9 @@ function addressesCheck(accounts: Pick<Store['accounts'], 'list'>): SetupCheck {
       const names = without.slice(0, 5).join(', ') + (without.length > 5 ? ', ...' : '');
       return {
         state: 'missing',
-        finding: `${without.length} of ${found.length} accounts have no e-mail address: ${names}.`,
+        finding: `Accounts without an e-mail address: ${without.length} of ${found.length} (${names}).`,
         advice:
-          'Nobody is told when their crawlers are paused or their queue is full: set `email`.',
+          'Nobody is told when their crawlers are paused or their queue is full: set `email` of each account.',
       };
     },
   };

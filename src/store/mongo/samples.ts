@@ -86,7 +86,8 @@ function sampledCounts(counts: DayCounts): DayCounts {
   return { ...Object.fromEntries(numbers), ...(times === undefined ? {} : { times }) };
 }
 
-function sampleId(crawlerId: string, at: Date): string {
+/** The `_id` of a crawler's sample. */
+export function sampleId(crawlerId: string, at: Date): string {
   return `${crawlerId}/${at.getTime()}`;
 }
 

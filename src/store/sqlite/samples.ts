@@ -8,7 +8,7 @@ import {
   THINNING,
   timelineFields,
 } from '../../domain/timeline.ts';
-import type { Sql } from './sql.ts';
+import type { Sql, SqlRow } from './sql.ts';
 
 /** Crawlers that are read by one write, which takes some milliseconds. */
 const CRAWLERS = 500;
@@ -122,7 +122,8 @@ export function samples(
   );
 }
 
-function toSample(row: ReturnType<Sql['all']>[number]): Sample {
+/** A sample as its row keeps it. */
+export function toSample(row: SqlRow): Sample {
   return {
     at: new Date(Number(row.at)),
     day: String(row.day),

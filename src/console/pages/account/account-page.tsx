@@ -67,7 +67,7 @@ export function AccountPage() {
               [
                 ['Crawlers', quotas.crawlers, count],
                 ['Concurrency of all crawlers', quotas.concurrency, count],
-                ['Stored results', quotas.storageBytes, bytes],
+                ['Stored results and deliveries', quotas.storageBytes, bytes],
                 ['Bytes in queues', quotas.queueBytes, bytes],
                 ['Calls a second', quotas.requestsPerSecond, count],
                 ['Probes a minute', quotas.probesPerMinute, count],
@@ -151,7 +151,7 @@ function AccountNow(props: { readonly activity: Activity } & Parameters<typeof F
               ['E-mail for notices', activity.email || 'none: the operator sets it'],
               [
                 'Crawlers',
-                `${count(activity.crawlersRunning)} run, ${count(
+                `${count(activity.crawlersRunning)} work or are ready, ${count(
                   activity.crawlersPausedByUser + activity.crawlersPausedByMonitor,
                 )} are paused`,
               ],

@@ -6,23 +6,23 @@ import { useAction } from '../../api/use-action.ts';
 import { useFeed } from '../../api/use-feed.ts';
 import { bytes, count } from '../../format/numbers.ts';
 import { Button } from '../../ui/button.tsx';
-import { CodeBlock } from '../../ui/code-block.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { bound, Form } from '../../ui/form.tsx';
-import { FaultNotice, Notice } from '../../ui/notice.tsx';
+import { FaultNotice } from '../../ui/notice.tsx';
+import { ShownOnce } from '../../ui/shown-once.tsx';
 import { toast } from '../../ui/toasts.tsx';
 
-/** The limits an account may have of its own: name in the API, label, how its use is shown. */
+/** The limits an account may have of its own: name in the API, label, how its use is shown, and the unit in which it is typed. */
 const LIMITS = [
-  ['crawlers', 'Crawlers', count],
-  ['concurrency', 'Concurrency of all crawlers', count],
-  ['storageBytes', 'Bytes of stored results', bytes],
-  ['queueBytes', 'Bytes in queues', bytes],
-  ['requestsPerSecond', 'Calls a second', count],
-  ['probesPerMinute', 'Probes a minute', count],
-  ['replaysPerHour', 'Replays an hour', count],
+  ['crawlers', 'Crawlers', count, 1],
+  ['concurrency', 'Concurrency of all crawlers', count, 1],
+  ['storageBytes', 'Stored results and deliveries, GiB', bytes, 1024 ** 3],
+  ['queueBytes', 'Bytes in queues, MiB', bytes, 1024 ** 2],
+  ['requestsPerSecond', 'Calls a second', count, 1],
+  ['probesPerMinute', 'Probes a minute', count, 1],
+  ['replaysPerHour', 'Replays an hour', count, 1],
 ] as const;
 
 type LimitDraft = Readonly<Partial<Record<(typeof LIMITS)[number][0], string>>>;
@@ -42,9 +42,10 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
   const quotas = details.data?.account?.quotas;
   const save = useAction(async () => {
     const limits = Object.fromEntries(
-      Object.entries(draft.value)
-        .filter(([, text]) => text !== '')
-        .map(([name, text]) => [name, BigInt(text)]),
+      LIMITS.flatMap(([name, , , unit]) => {
+        const text = draft.value[name] ?? '';
+        return text === '' ? [] : [[name, BigInt(Math.round(Number(text) * unit))] as const];
+      }),
     );
     await accounts.updateAccount({ name: account.name, email: email.value, limits });
     toast(`Saved account ${account.name}.`);
@@ -53,15 +54,13 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
   const rotating = useSignal<TokenType | undefined>(undefined);
   if (token.value !== '') {
     return (
-      <Dialog title={`New token of ${account.name}`} insistent onClose={onClose}>
-        <Notice kind="ok" title="Hand it over now: it is shown this once." />
-        <CodeBlock label="New token" text={token.value} wrap />
-        <div class="row end">
-          <Button kind="primary" onClick={onClose}>
-            I have saved it
-          </Button>
-        </div>
-      </Dialog>
+      <ShownOnce
+        title={`New token of ${account.name}`}
+        secrets={[['New token', token.value]]}
+        onSaved={onClose}
+      >
+        <p>Hand it over now: it is shown this once.</p>
+      </ShownOnce>
     );
   }
   if (rotating.value !== undefined) {
@@ -112,17 +111,18 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
           help="Told of paused crawlers and a full queue; empty for nobody."
         />
         <div class="fields">
-          {LIMITS.map(([name, label, show]) => (
+          {LIMITS.map(([name, label, show, unit]) => (
             <TextField
               key={name}
               label={label}
               type="number"
               min={0}
+              step={unit === 1 ? 1 : 'any'}
               value={draft.value[name] ?? ''}
               onInput={(value) => {
                 draft.value = { ...draft.value, [name]: value };
               }}
-              placeholder={String(quotas?.[name]?.limit ?? '')}
+              placeholder={typedLimit(quotas?.[name]?.limit, unit)}
               help={
                 quotas?.[name]?.used === undefined
                   ? 'Empty: the default of the operator. 0: no limit.'
@@ -168,8 +168,12 @@ function tokenTitle(type: TokenType): string {
 
 function limitDraft({ limits }: Account): LimitDraft {
   return Object.fromEntries(
-    LIMITS.flatMap(([name]) =>
-      limits?.[name] === undefined ? [] : [[name, String(limits[name])] as const],
+    LIMITS.flatMap(([name, , , unit]) =>
+      limits?.[name] === undefined ? [] : [[name, typedLimit(limits[name], unit)] as const],
     ),
   );
+}
+
+function typedLimit(limit: bigint | undefined, unit: number): string {
+  return limit === undefined ? '' : String(Number(limit) / unit);
 }

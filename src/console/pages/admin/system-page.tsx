@@ -92,7 +92,7 @@ function ProcessTable({ processes }: { readonly processes: readonly ServiceProce
         },
         {
           id: 'busy',
-          title: 'Thread busy',
+          title: 'Main thread busy',
           number: true,
           cell: (each) => percent(each.eventLoopUse, 1),
         },

@@ -16,6 +16,8 @@ import { ResultView } from '../results/result-view.tsx';
 import { type Draft, messageOf, queryOf } from './draft-message.ts';
 import { ParameterFields } from './parameter-fields.tsx';
 
+const EXAMPLE_URL = 'https://example.com/';
+
 /** Crawls one URL at once and shows what came of it. */
 export function CrawlPage() {
   const url = useSignal('');
@@ -64,7 +66,7 @@ export function CrawlPage() {
                 type="url"
                 fault={crawl.fault}
                 {...bound(url)}
-                placeholder="https://example.com/"
+                placeholder={EXAMPLE_URL}
                 required
                 autofocus
               />
@@ -118,14 +120,14 @@ export function CrawlPage() {
             example={{
               rest: {
                 method: 'GET',
-                path: `/?token=$TOKEN&url=${encodeURIComponent(url.value)}${queryOf(draft.value)}${
+                path: `/?token=$TOKEN&url=${encodeURIComponent(url.value || EXAMPLE_URL)}${queryOf(draft.value)}${
                   store.value ? '&store=true' : ''
                 }`,
               },
               grpc: {
                 method: 'PushService/Crawl',
                 message: {
-                  url: url.value,
+                  url: url.value || EXAMPLE_URL,
                   parameters: messageOf(CrawlParametersSchema, draft.value),
                   ...stored,
                 },

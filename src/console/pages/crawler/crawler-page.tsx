@@ -31,6 +31,7 @@ import { OverviewTab } from './overview-tab.tsx';
 import { PushTab } from './push-tab.tsx';
 import { addSample, type Sample } from './samples.ts';
 import { SettingsTab } from './settings-tab.tsx';
+import { CRAWLER_TABS } from './tabs.ts';
 
 /** A crawler as it was last read, and what was read before. */
 export interface CrawlerView {
@@ -168,16 +169,8 @@ function changesOf({ activity }: Crawler): string {
 
 function tabsOf(crawler: Crawler | undefined): readonly (readonly [string, string])[] {
   if (crawler === undefined) return [];
-  return [
-    ['overview', 'Overview'],
-    ['jobs', 'Queue'],
-    ['hosts', 'Hosts'],
-    ['batches', 'Batches'],
-    deliveryOf(crawler).postsToCallback ? ['deliveries', 'Deliveries'] : ['results', 'Results'],
-    ['failures', 'Failures'],
-    ['push', 'Push'],
-    ['settings', 'Settings'],
-  ];
+  const hidden = deliveryOf(crawler).postsToCallback ? 'results' : 'deliveries';
+  return Object.entries(CRAWLER_TABS).filter(([tab]) => tab !== hidden);
 }
 
 function Tab(props: {

@@ -25,7 +25,6 @@ import { AttemptList, DeliveryStateBadge } from './delivery-view.tsx';
 import { fileRow } from './file-row.ts';
 import { MatchActions } from './match-actions.tsx';
 import { addressFilter, FilterBar } from './match-filter.tsx';
-import { ReplayRange } from './replay-range.tsx';
 
 const STATE_OF = {
   '': DeliveryState.UNSPECIFIED,
@@ -66,7 +65,6 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
   );
   const chosen = useSignal<ReadonlySet<string>>(new Set());
   const open = query.value.get('delivery') ?? '';
-  const isRange = useSignal(false);
   const clients = clientsFor(view.type);
   const filter = addressFilter();
   const read = (pageSize: number, pageToken: string, signal?: AbortSignal) =>
@@ -93,8 +91,9 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
   const test = useAction(async () => {
     const { acknowledged, attempt } = await clients.crawlers.testDelivery({ name });
     const answer = attempt?.status === 0 ? attempt.error : `status ${attempt?.status}`;
-    if (acknowledged) toast(`The callback URL took it: ${answer}, ${attempt?.durationMs} ms.`);
-    else toast(`The callback URL did not take it: ${attempt?.error || answer}.`, 'bad');
+    if (acknowledged)
+      toast(`The callback URL acknowledged it: ${answer}, ${attempt?.durationMs} ms.`);
+    else toast(`The callback URL did not acknowledge it: ${attempt?.error || answer}.`, 'bad');
   });
   const rows = pages.data?.rows ?? [];
   return (
@@ -117,14 +116,6 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
               Replay {count(chosen.value.size)}
             </Button>
           )}
-          <Button
-            small
-            onClick={() => {
-              isRange.value = true;
-            }}
-          >
-            Replay a time range
-          </Button>
           <Button small busy={test.busy} onClick={() => void test.run()}>
             Send a test
           </Button>
@@ -143,6 +134,7 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
               action: MatchAction.REPLAY,
               verb: 'Replay',
               effect: 'They are sent again. Each attempt counts as billed.',
+              hasRanges: true,
               deliveryState: STATE_OF[state.value],
             },
             {
@@ -239,15 +231,6 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
           rid={open}
           listed={rows.find(({ rid }) => rid === open)}
           onClose={() => setQuery('delivery', '')}
-        />
-      )}
-      {isRange.value && (
-        <ReplayRange
-          view={view}
-          onClose={() => {
-            isRange.value = false;
-            pages.refresh();
-          }}
         />
       )}
     </Card>

@@ -2,6 +2,8 @@ import { useSignal } from '@preact/signals';
 import {
   type FailureGroup,
   FailureKind,
+  JobState,
+  MatchAction,
 } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
@@ -14,7 +16,8 @@ import { Card } from '../../ui/card.tsx';
 import { Empty, Loading } from '../../ui/notice.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
-import { PushAgainDialog } from './push-again-dialog.tsx';
+import { MatchDialog, type OfferedAction } from './match-actions.tsx';
+import { filterOf } from './match-filter.tsx';
 
 const KIND_OF = {
   crawl: FailureKind.CRAWL,
@@ -23,21 +26,45 @@ const KIND_OF = {
 };
 type Kind = keyof typeof KIND_OF;
 
+/** What can be done with a group, and what it consists of. */
+const OFFERED: Readonly<Record<Kind, OfferedAction & { readonly what: string }>> = {
+  crawl: {
+    what: 'failed crawls',
+    action: MatchAction.PUSH_AGAIN,
+    verb: 'Push again',
+    effect: 'They are pushed again, as they were pushed. One that was pushed again before is not.',
+  },
+  retry: {
+    what: 'jobs',
+    action: MatchAction.REMOVE_JOBS,
+    verb: 'Remove',
+    effect: 'They are not crawled, and have no result.',
+    jobState: JobState.RETRYING,
+  },
+  delivery: {
+    what: 'deliveries',
+    action: MatchAction.REPLAY,
+    verb: 'Replay',
+    effect: 'They are sent again. Each attempt counts as billed.',
+  },
+};
+
 /** Why crawls and deliveries failed of late, by reason, with examples. */
 export function FailuresTab({ view }: { readonly view: CrawlerView }) {
   const { crawler, type } = view;
+  const { postsToCallback } = deliveryOf(crawler);
   const asked = useSignal<FailureGroup | undefined>(undefined);
   const kinds: (readonly [Kind, string])[] = [
     ['crawl', 'Crawls'],
     ['retry', 'Waiting for a retry'],
   ];
-  if (deliveryOf(crawler).postsToCallback) kinds.push(['delivery', 'Deliveries']);
+  if (postsToCallback) kinds.push(['delivery', 'Deliveries']);
   const kind = queryField(
     'kind',
     kinds.map(([value]) => value),
     'crawl',
   );
-  const { data, fault } = useFeed({
+  const { data, fault, refresh } = useFeed({
     key: `failures ${crawler.name} ${kind.value}`,
     changes: view.changes,
     poll: (signal) =>
@@ -46,6 +73,7 @@ export function FailuresTab({ view }: { readonly view: CrawlerView }) {
         { signal },
       ),
   });
+  const { what, ...offered } = OFFERED[kind.value];
   return (
     <Card
       title="Failures"
@@ -72,24 +100,28 @@ export function FailuresTab({ view }: { readonly view: CrawlerView }) {
           </p>
           {data.groups.map((group) => (
             <Group
-              key={`${group.reason} ${group.originalStatus}`}
+              key={`${group.reason} ${group.cbStatus} ${group.originalStatus}`}
               group={group}
-              list={listOf(view, kind.value, group)}
-              onPushAgain={
-                kind.value === 'crawl'
-                  ? () => {
-                      asked.value = group;
-                    }
-                  : undefined
-              }
+              list={`/crawlers/${crawler.name}/${listOf(kind.value, postsToCallback)}&${filterTextOf(kind.value, group)}`}
+              verb={offered.verb}
+              onAct={() => {
+                asked.value = group;
+              }}
             />
           ))}
         </div>
       )}
       {asked.value !== undefined && (
-        <PushAgainDialog
-          view={view}
-          group={asked.value}
+        <MatchDialog
+          crawler={crawler.name}
+          type={type}
+          what={what}
+          filter={filterOf(new URLSearchParams(filterTextOf(kind.value, asked.value)))}
+          offered={offered}
+          onEnd={() => {
+            refresh();
+            view.refresh();
+          }}
           onClose={() => {
             asked.value = undefined;
           }}
@@ -99,27 +131,28 @@ export function FailuresTab({ view }: { readonly view: CrawlerView }) {
   );
 }
 
-/** The address of the list with all failures of a group. */
-function listOf({ crawler }: CrawlerView, kind: Kind, group: FailureGroup): string {
-  const reason = new URLSearchParams({ reason: group.reason }).toString();
-  const path = `/crawlers/${crawler.name}`;
-  if (kind === 'retry') return `${path}/jobs?state=retrying&${reason}`;
-  if (kind === 'delivery') return `${path}/deliveries?${reason}`;
-  const ended = `${reason}&cb=${group.cbStatus}&site=${group.originalStatus}`;
-  const { postsToCallback } = deliveryOf(crawler);
-  return postsToCallback
-    ? `${path}/deliveries?${ended}`
-    : `${path}/results?outcome=failed&${ended}`;
+/** The list with the failures of that kind. */
+function listOf(kind: Kind, postsToCallback: boolean): string {
+  if (kind === 'retry') return 'jobs?state=retrying';
+  return kind === 'delivery' || postsToCallback ? 'deliveries?state=' : 'results?outcome=failed';
+}
+
+/** The filter that selects a group, as addresses have it. */
+function filterTextOf(kind: Kind, { reason, cbStatus, originalStatus }: FailureGroup): string {
+  const ended = { cb: String(cbStatus), site: String(originalStatus) };
+  return new URLSearchParams({ reason, ...(kind === 'crawl' ? ended : {}) }).toString();
 }
 
 function Group({
   group,
   list,
-  onPushAgain,
+  verb,
+  onAct,
 }: {
   readonly group: FailureGroup;
   readonly list: string;
-  readonly onPushAgain: (() => void) | undefined;
+  readonly verb: string;
+  readonly onAct: () => void;
 }) {
   const reason = group.reason.replaceAll('_', ' ');
   return (
@@ -150,9 +183,10 @@ function Group({
         </ul>
         <Link to={list}>Show all of this reason</Link>
       </details>
-      {onPushAgain !== undefined && (
-        <Button small label={`Push again: ${reason}`} onClick={onPushAgain}>
-          Push again…
+      {/* Without a reason the filter would select others as well. */}
+      {reason !== '' && (
+        <Button small label={`${verb}: ${reason}`} onClick={onAct}>
+          {verb}…
         </Button>
       )}
     </div>

@@ -13,6 +13,7 @@ import { clientsFor } from '../../api/clients.ts';
 import { type Fault, faultOf } from '../../api/fault.ts';
 import { useAction } from '../../api/use-action.ts';
 import { count } from '../../format/numbers.ts';
+import { setQuery } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { download } from '../../ui/download.ts';
@@ -20,7 +21,7 @@ import { Meter } from '../../ui/meter.tsx';
 import { FaultNotice } from '../../ui/notice.tsx';
 import { type FileRow, toCsv, toNdjson } from '../../ui/row-file.ts';
 import { toast } from '../../ui/toasts.tsx';
-import { addressFilter } from './match-filter.tsx';
+import { type AddressFilter, addressFilter, localInput } from './match-filter.tsx';
 import { type MatchRun, matchRunOf, startMatchRun } from './match-run.ts';
 
 /** Something that can be done with all rows that a filter selects. */
@@ -30,6 +31,8 @@ export interface OfferedAction {
   readonly verb: string;
   /** What becomes of the rows. */
   readonly effect: string;
+  /** Whether it is offered for the last hour, day and week as well. */
+  readonly hasRanges?: boolean;
   readonly jobState?: JobState;
   readonly deliveryState?: DeliveryState;
   readonly outcome?: CrawlOutcome;
@@ -38,6 +41,8 @@ export interface OfferedAction {
 /** Most rows of a file that is saved here; the command line writes longer ones. */
 const MAX_SAVED = 100_000;
 const READ_AT_ONCE = 200;
+
+const RANGES = { hour: 3_600_000, day: 86_400_000, week: 604_800_000 } as const;
 
 /** What can be done with all that the filter of the address selects. */
 export function MatchActions(props: {
@@ -83,6 +88,29 @@ export function MatchActions(props: {
             {offered.verb} all…
           </Button>
         ))}
+        {props.actions
+          .filter(({ hasRanges }) => hasRanges === true)
+          .map((offered) => (
+            <select
+              key={offered.verb}
+              class="input short"
+              aria-label={`${offered.verb} those of the last`}
+              value=""
+              onChange={({ currentTarget }) => {
+                const range = currentTarget.value as keyof typeof RANGES;
+                currentTarget.value = '';
+                setQuery('from', localInput(Date.now() - RANGES[range]));
+                asked.value = offered;
+              }}
+            >
+              <option value="">{offered.verb} the last…</option>
+              {Object.keys(RANGES).map((range) => (
+                <option key={range} value={range}>
+                  {range}
+                </option>
+              ))}
+            </select>
+          ))}
         <Button small busy={save.busy} onClick={() => void save.run('csv')}>
           CSV
         </Button>
@@ -94,6 +122,7 @@ export function MatchActions(props: {
       {asked.value !== undefined && (
         <MatchDialog
           {...props}
+          filter={addressFilter()}
           offered={asked.value}
           onClose={() => {
             asked.value = undefined;
@@ -105,17 +134,18 @@ export function MatchActions(props: {
 }
 
 /** Tells how many there are, asks, and shows how far it is. */
-function MatchDialog(props: {
+export function MatchDialog(props: {
   readonly crawler: string;
   readonly type: TokenType;
   readonly what: string;
+  readonly filter: AddressFilter;
   readonly offered: OfferedAction;
   readonly onEnd: () => void;
   readonly onClose: () => void;
 }) {
   const { crawler, type, what, offered, onClose } = props;
-  const { verb, effect, ...which } = offered;
-  const { message, key } = addressFilter();
+  const { verb, effect, hasRanges: _, ...which } = offered;
+  const { message, key } = props.filter;
   const request = { name: crawler, filter: message, ...which };
   const { activity } = clientsFor(type);
   const found = useSignal(0);
@@ -142,8 +172,8 @@ function MatchDialog(props: {
     <Dialog title={`${verb} ${what}`} onClose={onClose}>
       <p>
         {isCounted.value ? '' : 'Counting: '}
-        <strong>{total}</strong> {what} match{' '}
-        {key === '' ? '(no filter is set)' : `the filter ${key}`}.
+        <strong>{total}</strong>{' '}
+        {key === '' ? 'are there; no filter is set' : `selected by the filter ${key}`}.
       </p>
       <p class="muted">{effect}</p>
       <FaultNotice fault={fault.value} />

@@ -21,7 +21,7 @@ const NAMES = Object.keys(FIELDS) as Name[];
 /** A job in the queue has no status yet. */
 const NOT_OF_JOBS: ReadonlySet<Name> = new Set(['site', 'cb']);
 
-/** A filter as the address has it. */
+/** A filter as an address has it. */
 export interface AddressFilter {
   /** Differs when the filter does; empty when it selects all. */
   readonly key: string;
@@ -29,8 +29,11 @@ export interface AddressFilter {
 }
 
 /** The filter of the present address. */
-export function addressFilter(): AddressFilter {
-  const of = (name: Name): string => (query.value.get(name) ?? '').trim();
+export const addressFilter = (): AddressFilter => filterOf(query.value);
+
+/** The filter of that query of an address. */
+export function filterOf(parameters: URLSearchParams): AddressFilter {
+  const of = (name: Name): string => (parameters.get(name) ?? '').trim();
   const number = (name: Name) => (/^\d{1,3}$/.test(of(name)) ? Number(of(name)) : undefined);
   const time = (name: Name) => {
     const date = new Date(of(name));
@@ -53,6 +56,12 @@ export function addressFilter(): AddressFilter {
       ...(to === undefined ? {} : { to }),
     },
   };
+}
+
+/** A moment as a field of local time has it. */
+export function localInput(at: number): string {
+  const date = new Date(at);
+  return new Date(at - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
 /** The conditions of the list below it. They are in the address, so that a colleague can open it. */

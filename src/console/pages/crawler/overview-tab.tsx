@@ -1,10 +1,14 @@
+import { useSignal } from '@preact/signals';
+import { clientsFor } from '../../api/clients.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
+import { useAction } from '../../api/use-action.ts';
 import { LocalTime, Moment } from '../../format/moment.tsx';
 import { count, duration, rate } from '../../format/numbers.ts';
 import { zone } from '../../format/zone.ts';
 import { Card, Facts, Figures } from '../../ui/card.tsx';
 import { lazy } from '../../ui/lazy.tsx';
 import { Meter } from '../../ui/meter.tsx';
+import { toast } from '../../ui/toasts.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
 import { HistoryCard } from './history-card.tsx';
 import type { Sample } from './samples.ts';
@@ -30,7 +34,7 @@ export function OverviewTab(props: {
           {
             name: 'Being crawled',
             value: number(activity?.running),
-            of: `of ${count(crawler.concurrency)}`,
+            of: <Concurrency key={crawler.concurrency} view={props.view} />,
           },
           { name: 'Retrying', value: number(activity?.retrying) },
           { name: 'Done', value: number(activity?.completed) },
@@ -72,6 +76,39 @@ export function OverviewTab(props: {
         </div>
       </Card>
     </div>
+  );
+}
+
+/** How many crawls run at a time, which can be changed where it stands. */
+function Concurrency({ view }: { readonly view: CrawlerView }) {
+  const { name, etag, concurrency } = view.crawler;
+  const typed = useSignal(String(concurrency));
+  const save = useAction(async () => {
+    const { crawlers } = clientsFor(view.type);
+    await crawlers.updateCrawler({ name, etag, concurrency: Number(typed.value) });
+    toast(`Concurrency of ${name}: ${count(Number(typed.value))}.`);
+    view.refresh();
+  });
+  return (
+    <>
+      of{' '}
+      <input
+        class="input in-place"
+        type="number"
+        aria-label="Concurrency"
+        title="Type another number and press Enter."
+        min={1}
+        required
+        value={typed.value}
+        onInput={(event) => {
+          typed.value = event.currentTarget.value;
+        }}
+        onKeyDown={({ key, currentTarget }) => {
+          if (key === 'Enter' && currentTarget.reportValidity()) void save.run();
+        }}
+      />
+      {save.fault !== undefined && <span class="bad-text">{save.fault.text}</span>}
+    </>
   );
 }
 

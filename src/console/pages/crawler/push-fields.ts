@@ -61,7 +61,7 @@ export const PUSH_FIELDS: readonly PushField[] = [
   {
     name: 'callback_headers',
     label: 'Callback headers',
-    placeholder: 'X-Job:42|X-Kind:daily',
+    placeholder: 'X-Job|42|X-Kind|daily',
     help: 'Sent along with each delivery.',
     onlyDelivered: true,
   },

@@ -4,15 +4,15 @@ import { deliveryOf } from '../../api/delivery-modes.ts';
 import { useAction } from '../../api/use-action.ts';
 import { LocalTime } from '../../format/moment.tsx';
 import { count } from '../../format/numbers.ts';
-import { navigate } from '../../shell/route.tsx';
+import { Link, navigate } from '../../shell/route.tsx';
 import { AskingButton } from '../../ui/asking-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { CallPreview } from '../../ui/call-preview.tsx';
 import { Card } from '../../ui/card.tsx';
-import { CodeBlock } from '../../ui/code-block.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
 import { Form } from '../../ui/form.tsx';
 import { FaultNotice, Notice } from '../../ui/notice.tsx';
+import { ShownOnce } from '../../ui/shown-once.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { changedSettings, SettingFields } from '../crawlers/crawler-form.tsx';
 import { snakeCased } from '../crawlers/snake-cased.ts';
@@ -39,7 +39,14 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
   return (
     <div class="split">
       <div class="stack">
-        <Card title="Settings">
+        <Card
+          title="Settings"
+          actions={
+            <Link to={`/crawlers/+new?like=${crawler.name}`} class="button">
+              Duplicate
+            </Link>
+          }
+        >
           <Form onSubmit={() => void save.run()}>
             <SettingFields
               draft={draft}
@@ -102,12 +109,12 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
 }
 
 function SecretCard({ view }: { readonly view: CrawlerView }) {
-  const made = useSignal<{ readonly secret: string } | undefined>(undefined);
+  const secret = useSignal('');
   const rotate = async (): Promise<void> => {
     const { webhookSecret } = await clientsFor(view.type).crawlers.rotateWebhookSecret({
       name: view.crawler.name,
     });
-    made.value = { secret: webhookSecret };
+    secret.value = webhookSecret;
   };
   return (
     <Card
@@ -131,10 +138,16 @@ function SecretCard({ view }: { readonly view: CrawlerView }) {
           Deliveries are signed as Standard Webhooks says. After a new secret is made, the one
           before it signs as well for 24 hours.
         </p>
-        {made.value !== undefined && (
-          <Notice kind="ok" title="Keep it now: it is shown this once.">
-            <CodeBlock label="Webhook secret" text={made.value.secret} wrap />
-          </Notice>
+        {secret.value !== '' && (
+          <ShownOnce
+            title="Save the new signing secret"
+            secrets={[['Webhook secret', secret.value]]}
+            onSaved={() => {
+              secret.value = '';
+            }}
+          >
+            <p>Receivers have to know it within 24 hours. It is shown this once.</p>
+          </ShownOnce>
         )}
       </div>
     </Card>

@@ -298,7 +298,7 @@ function Compared({ names }: { readonly names: readonly string[] }) {
       ))}
       {names.length < MAX_LINES && rest.length > 0 && (
         <select
-          class="input"
+          class="input short"
           aria-label={`Compare ${own} with`}
           value=""
           onChange={(event) => change([...others, event.currentTarget.value])}

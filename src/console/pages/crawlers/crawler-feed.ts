@@ -1,3 +1,4 @@
+import { Code, ConnectError } from '@connectrpc/connect';
 import { effect, signal } from '@preact/signals';
 import type { Crawler, TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
@@ -5,6 +6,8 @@ import { session, tokenTypes } from '../../api/session.ts';
 import type { FeedSource } from '../../api/use-feed.ts';
 
 const PAGE = 1_000;
+/** Messages within this time are shown together, in milliseconds. */
+const TOGETHER_MS = 50;
 
 /** The crawlers as they were last read, for the palette and for links by name. */
 export const knownCrawlers = signal<readonly Crawler[]>([]);
@@ -27,8 +30,19 @@ export function crawlersSource(): FeedSource<readonly Crawler[]> {
 export async function typeOfCrawler(name: string): Promise<TokenType | undefined> {
   const known = knownCrawlers.peek().find((each) => each.name === name);
   if (known !== undefined) return known.tokenType;
-  return (await listCrawlers()).find((each) => each.name === name)?.tokenType;
+  for (const type of tokenTypes.peek()) {
+    try {
+      await clientsFor(type).crawlers.getCrawler({ name });
+      return type;
+    } catch (error) {
+      if (!NOT_ITS_OWN.has(ConnectError.from(error).code)) throw error;
+    }
+  }
+  return undefined;
 }
+
+/** How a token is answered that does not address a crawler. */
+const NOT_ITS_OWN = new Set([Code.NotFound, Code.PermissionDenied]);
 
 async function listCrawlers(ended?: AbortSignal): Promise<readonly Crawler[]> {
   const lists = await Promise.all(tokenTypes.peek().map((type) => listOfType(type, ended)));
@@ -57,12 +71,31 @@ async function* watchCrawlers(ended: AbortSignal): AsyncGenerator<readonly Crawl
     type,
     stream: clientsFor(type).watch.watchCrawlers({}, { signal: ended }),
   }));
-  for await (const { type, message } of merged(streams)) {
+  const messages = merged(streams);
+  let next = messages.next();
+  // A change of thousands comes in many messages, which are one change of the list.
+  let due: Promise<undefined> | undefined;
+  for (;;) {
+    const got = await (due === undefined ? next : Promise.race([next, due]));
+    if (got === undefined) {
+      due = undefined;
+      yield sorted([...known.values()]);
+      continue;
+    }
+    if (got.done === true) return;
+    const { type, message } = got.value;
     for (const crawler of message.crawlers) known.set(crawler.name, crawler);
     for (const name of message.removed) known.delete(name);
     if (message.isComplete) incomplete.delete(type);
-    if (incomplete.size === 0) yield sorted([...known.values()]);
+    if (incomplete.size === 0) due ??= afterMs(TOGETHER_MS);
+    next = messages.next();
   }
+}
+
+function afterMs(ms: number): Promise<undefined> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 }
 
 /** Keeps what was read, for the palette and for links by name. */

@@ -1,27 +1,51 @@
 import { useSignal } from '@preact/signals';
-import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { type Crawler, TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
+import { deliveryOf } from '../../api/delivery-modes.ts';
 import { tokenTypes } from '../../api/session.ts';
 import { useAction } from '../../api/use-action.ts';
-import { Link, navigate } from '../../shell/route.tsx';
+import { ONCE_MS, useFeed } from '../../api/use-feed.ts';
+import { Link, navigate, query } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { CallPreview } from '../../ui/call-preview.tsx';
 import { Card } from '../../ui/card.tsx';
-import { CodeBlock } from '../../ui/code-block.tsx';
-import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { bound, Form } from '../../ui/form.tsx';
-import { FaultNotice } from '../../ui/notice.tsx';
+import { FaultNotice, Loading } from '../../ui/notice.tsx';
+import { ShownOnce } from '../../ui/shown-once.tsx';
 import { toast } from '../../ui/toasts.tsx';
-import { emptyDraft, requestOf, SettingFields } from './crawler-form.tsx';
+import { typeOfCrawler } from './crawler-feed.ts';
+import { draftOf, emptyDraft, requestOf, SettingFields } from './crawler-form.tsx';
 import { snakeCased } from './snake-cased.ts';
 
-/** Makes a crawler, with every field of the contract. */
+/** Makes a crawler, with every field of the contract; `like` in the address names one to copy. */
 export function NewCrawlerPage() {
+  const like = query.value.get('like') ?? '';
+  if (like === '') return <NewCrawlerForm like={undefined} />;
+  return <Duplicate key={like} of={like} />;
+}
+
+function Duplicate({ of: name }: { readonly of: string }) {
+  const { data, fault } = useFeed({
+    key: `like ${name}`,
+    everyMs: ONCE_MS,
+    poll: async () => ({ like: await crawlerCalled(name) }),
+  });
+  if (data === undefined) return <Loading fault={fault} />;
+  return <NewCrawlerForm like={data.like} />;
+}
+
+async function crawlerCalled(name: string): Promise<Crawler | undefined> {
+  const type = await typeOfCrawler(name);
+  if (type === undefined) return undefined;
+  return (await clientsFor(type).crawlers.getCrawler({ name })).crawler;
+}
+
+function NewCrawlerForm({ like }: { readonly like: Crawler | undefined }) {
   const name = useSignal('');
-  const isWebhook = useSignal(false);
-  const type = useSignal<TokenType>(tokenTypes.value[0] ?? TokenType.NORMAL);
-  const draft = useSignal(emptyDraft);
+  const isWebhook = useSignal(like !== undefined && deliveryOf(like).postsToCallback);
+  const type = useSignal<TokenType>(like?.tokenType ?? tokenTypes.value[0] ?? TokenType.NORMAL);
+  const draft = useSignal(like === undefined ? emptyDraft : draftOf(like));
   const secret = useSignal('');
   const settings = requestOf(draft.value, isWebhook.value);
   const create = useAction(async () => {
@@ -116,22 +140,16 @@ export function NewCrawlerPage() {
         </Card>
       </div>
       {secret.value !== '' && (
-        <Dialog
+        <ShownOnce
           title="Save the signing secret"
-          insistent
-          onClose={() => navigate(`/crawlers/${name.value}/push`)}
+          secrets={[['Webhook secret', secret.value]]}
+          onSaved={() => navigate(`/crawlers/${name.value}/push`)}
         >
           <p>
             It signs every delivery, so that your handler can tell it from a forged one. It is shown
             this once.
           </p>
-          <CodeBlock label="Webhook secret" text={secret.value} wrap />
-          <div class="row end">
-            <Button kind="primary" onClick={() => navigate(`/crawlers/${name.value}/push`)}>
-              I have saved it
-            </Button>
-          </div>
-        </Dialog>
+        </ShownOnce>
       )}
     </>
   );

@@ -1,10 +1,11 @@
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import type { SearchHit } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { tokenTypes } from '../../api/session.ts';
-import { useFeed } from '../../api/use-feed.ts';
+import { ONCE_MS, useFeed } from '../../api/use-feed.ts';
 import { Moment } from '../../format/moment.tsx';
-import { Link, query, setQuery } from '../../shell/route.tsx';
+import { Link, query, replaceAddress, setQuery } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { DataTable } from '../../ui/data-table.tsx';
@@ -13,7 +14,6 @@ import { bound, Form } from '../../ui/form.tsx';
 import { Empty, Loading, Notice } from '../../ui/notice.tsx';
 import { JobPage } from '../job/job-page.tsx';
 
-const ONCE_MS = 3_600_000;
 const KINDS: Readonly<Record<string, string>> = {
   job: 'In the queue',
   result: 'Stored',
@@ -62,6 +62,12 @@ function Answer({ asked }: { readonly asked: string }) {
     everyMs: ONCE_MS,
     poll: (signal) => search(asked, signal),
   });
+  // Of a whole URL, the only job is what was looked for.
+  const rids = new Set(data?.hits.map(({ rid }) => rid));
+  const [only] = /^https?:/i.test(asked) && rids.size === 1 ? rids : [];
+  useEffect(() => {
+    if (only !== undefined) replaceAddress(`/jobs/${only}`);
+  }, [only]);
   if (data === undefined) return <Loading fault={fault} retry={refresh} />;
   const { crawlers, hits, isPartial } = data;
   return (

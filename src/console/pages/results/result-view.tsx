@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { bytes } from '../../format/numbers.ts';
+import { queryField } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Facts } from '../../ui/card.tsx';
 import { CodeBlock } from '../../ui/code-block.tsx';
@@ -12,7 +13,8 @@ import { HtmlPreview } from './html-preview.tsx';
 import type { CrawledPage } from './page-content.ts';
 import { StatusBadge } from './status-badge.tsx';
 
-type View = 'image' | 'preview' | 'tree' | 'source' | 'picture' | 'headers';
+const VIEWS = ['', 'image', 'preview', 'tree', 'source', 'picture', 'headers'] as const;
+type View = (typeof VIEWS)[number];
 
 /** A crawled page: what became of it, and its content in each form that makes sense. */
 export function ResultView({ page }: { readonly page: CrawledPage }) {
@@ -26,7 +28,8 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
   }
   if (page.screenshot !== '') views.push(['picture', 'Screenshot']);
   if (Object.keys(page.headers).length > 0) views.push(['headers', 'Headers']);
-  const picked = useSignal<View | undefined>(undefined);
+  // Kept for the next page that is opened.
+  const picked = queryField<View>('view', VIEWS, '');
   const view = views.find(([each]) => each === picked.value)?.[0] ?? views[0]?.[0];
 
   return (

@@ -71,21 +71,20 @@ export function ResultsCard(props: {
   const openParameter = `result${suffix}`;
   const open = query.value.get(openParameter) ?? '';
   const clients = clientsFor(type);
-  // The page of the storage has two lists, and no crawler to act on.
-  const filter = crawler === '' ? undefined : addressFilter();
+  const filter = addressFilter();
   const read = (pageSize: number, pageToken: string, signal?: AbortSignal) =>
     clients.activity.listResults(
       {
         name: crawler,
         outcome: OUTCOME_OF[outcome.value],
-        ...(filter === undefined ? {} : { filter: filter.message }),
+        filter: filter.message,
         pageSize,
         pageToken,
       },
       signal && { signal },
     );
   const pages = usePages(
-    `results ${crawler} ${outcome.value} ${filter?.key}`,
+    `results ${crawler} ${outcome.value} ${filter.key}`,
     async (pageToken, signal) => {
       const { results, nextPageToken } = await read(50, pageToken, signal);
       return { rows: results, nextPageToken };
@@ -113,36 +112,38 @@ export function ResultsCard(props: {
         />
       }
     >
-      {filter !== undefined && (
-        <div class="card-part">
-          <FilterBar />
-          <MatchActions
-            crawler={crawler}
-            type={type}
-            what="results"
-            actions={[
-              {
-                action: MatchAction.PUSH_AGAIN,
-                verb: 'Push again',
-                effect: 'Failed crawls among them are pushed again, as they were pushed.',
-              },
-              {
-                action: MatchAction.REMOVE_RESULTS,
-                verb: 'Remove',
-                effect: 'Their pages are deleted from storage.',
-                outcome: OUTCOME_OF[outcome.value],
-              },
-            ]}
-            fields={FIELDS}
-            read={async (pageSize, pageToken) => {
-              const { results, nextPageToken } = await read(pageSize, pageToken);
-              const rows = results.map((each) => fileRow(ResultSummarySchema, each));
-              return { rows, nextPageToken };
-            }}
-            onEnd={pages.refresh}
-          />
-        </div>
-      )}
+      <div class="card-part">
+        {crawler !== '' && <FilterBar />}
+        <MatchActions
+          crawler={crawler}
+          type={type}
+          what="results"
+          actions={
+            crawler === ''
+              ? []
+              : [
+                  {
+                    action: MatchAction.PUSH_AGAIN,
+                    verb: 'Push again',
+                    effect: 'Failed crawls among them are pushed again, as they were pushed.',
+                  },
+                  {
+                    action: MatchAction.REMOVE_RESULTS,
+                    verb: 'Remove',
+                    effect: 'Their pages are deleted from storage.',
+                    outcome: OUTCOME_OF[outcome.value],
+                  },
+                ]
+          }
+          fields={FIELDS}
+          read={async (pageSize, pageToken) => {
+            const { results, nextPageToken } = await read(pageSize, pageToken);
+            const rows = results.map((each) => fileRow(ResultSummarySchema, each));
+            return { rows, nextPageToken };
+          }}
+          onEnd={pages.refresh}
+        />
+      </div>
       <PagedTable
         label="Results"
         pages={pages}

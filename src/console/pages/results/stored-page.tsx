@@ -1,12 +1,10 @@
 import type { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
-import { useFeed } from '../../api/use-feed.ts';
+import { ONCE_MS, useFeed } from '../../api/use-feed.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Loading } from '../../ui/notice.tsx';
 import { type CrawledPage, gunzipped, picturePath } from './page-content.ts';
 import { ResultView } from './result-view.tsx';
-
-const ONCE_MS = 3_600_000;
 
 /** A stored result by its `rid`. */
 export function StoredPage({ rid, type }: { readonly rid: string; readonly type: TokenType }) {

@@ -1,6 +1,8 @@
 import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { tokenTypes } from '../../api/session.ts';
 import { Link } from '../../shell/route.tsx';
+import { Card } from '../../ui/card.tsx';
+import { FilterBar } from '../crawler/match-filter.tsx';
 import { ResultsCard } from '../results/results-card.tsx';
 import { AsyncJobsCard } from './async-jobs-card.tsx';
 
@@ -14,6 +16,9 @@ export function StoragePage() {
           <p>Every result that is kept, of all crawlers and of crawls without one.</p>
         </div>
       </div>
+      <Card>
+        <FilterBar />
+      </Card>
       {tokenTypes.value.map((type) => (
         <div class="stack" key={type}>
           <ResultsCard
