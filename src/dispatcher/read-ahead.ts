@@ -280,8 +280,9 @@ export function createReadAhead(deps: {
           continue;
         }
         isFruitless = false;
-        if (!lanes.isHere(job)) foundOthers = true;
+        const isHere = lanes.isHere(job);
         board.read({ job, held: looking.room.split(chargedJobBytes(job)) });
+        if (!isHere && !lanes.isTry(job)) foundOthers = true;
       }
       cancelLook();
       const { lastHost, seesAllHosts = false } = receipt;
