@@ -91,7 +91,9 @@ export function createReadAhead(deps: {
   readonly clock: Clock;
 }): ReadAhead {
   const { crawlerId, memory, board, lanes, clock } = deps;
-  let looking: { readonly room: Grant } | undefined;
+  let looking:
+    | { readonly room: Grant; readonly slots: number; readonly openHosts: number }
+    | undefined;
   let expects = true;
   let hasMore = false;
   let nextDueAt: Date | undefined;
@@ -103,13 +105,11 @@ export function createReadAhead(deps: {
   let afterHost = '';
   /** Whether hosts may have due jobs in the queue and none here. */
   let othersWait = false;
-  /** Where the round of looks through all hosts began, and whether it has found other hosts than those here. */
+  /** Where the round of looks through all hosts began, and how many hosts it has found that had no job here. */
   let roundFrom = '';
-  let foundOthers = true;
-  /** Whether the last round has found none. Then hosts here are all that have due jobs. */
-  let seesAll = false;
-  /** Hosts with jobs here at the last look, without closed ones. */
-  let openHosts = 0;
+  let foundHosts = 0;
+  /** Hosts that had due jobs in the last round, without those of which a try was due. */
+  let roundHosts = Number.POSITIVE_INFINITY;
   /** Whether the last look left out hosts that may have more. */
   let hasLeftOut = false;
   /** Whether the queue may have jobs that came after the last look, and when that began. */
@@ -198,7 +198,6 @@ export function createReadAhead(deps: {
     expect() {
       expects = true;
       hasNews = true;
-      seesAll = false;
     },
     expectAt(moment) {
       if (nextDueAt === undefined || moment < nextDueAt) nextDueAt = moment;
@@ -253,13 +252,12 @@ export function createReadAhead(deps: {
       const room = bytes < JOB_BYTES ? undefined : memory.tryAcquire(claimant, bytes);
       if (room === undefined) return undefined;
       const limit = Math.min(most, Math.floor(room.amount / JOB_BYTES));
-      looking = { room };
       expects = false;
       const maxBytes = room.amount - limit * JOB_BYTES;
-      const wide = HOSTS_PER_SLOT * slots;
-      const perHost = Math.ceil(target / (seesAll ? Math.min(Math.max(openHosts, 1), wide) : wide));
-      const { closed, full, surplus, open } = lanes.wanted(nowMs(), perHost, afterHost);
-      openHosts = open;
+      const hostsHere = Math.min(Math.max(roundHosts, 1), HOSTS_PER_SLOT * slots);
+      const perHost = Math.ceil(target / hostsHere);
+      const { closed, full, surplus, open: openHosts } = lanes.wanted(nowMs(), perHost, afterHost);
+      looking = { room, slots, openHosts };
       for (const { rid } of surplus) board.forget(rid);
       hasLeftOut = closed.length > 0 || leftClosed;
       const hosts = { perHost, rest, after: afterHost, closed, full };
@@ -282,18 +280,19 @@ export function createReadAhead(deps: {
         isFruitless = false;
         const isHere = lanes.isHere(job);
         board.read({ job, held: looking.room.split(chargedJobBytes(job)) });
-        if (!isHere && !lanes.isTry(job)) foundOthers = true;
+        if (!isHere && !lanes.isTry(job)) foundHosts += 1;
       }
+      const { slots, openHosts } = looking;
       cancelLook();
       const { lastHost, seesAllHosts = false } = receipt;
-      if (foundOthers || (lastHost === undefined && !seesAllHosts)) seesAll = false;
       if (seesAllHosts || (lastHost !== undefined && isWithin(roundFrom, afterHost, lastHost))) {
-        seesAll = !foundOthers;
-        foundOthers = false;
+        roundHosts = foundHosts + openHosts;
+        foundHosts = 0;
         roundFrom = lastHost ?? '';
       }
       afterHost = lastHost ?? '';
-      othersWait = hasMore && !seesAll && !seesAllHosts;
+      // A slot for each is enough for all of them.
+      othersWait = hasMore && !seesAllHosts && roundHosts > slots;
       if (seesAllHosts) endRound(at);
     },
     cancelLook,
