@@ -62,6 +62,7 @@ const onEither = {
   ],
 };
 
+const ABUSE = ['test/e2e/abuse/*.test.ts'];
 const onMongodb = [...onEither.always, ...(isLong ? onEither.atFullLength : [])];
 
 export default defineConfig({
@@ -80,7 +81,12 @@ export default defineConfig({
     isolate: false,
     sequence: { sequencer: LongestFirst },
     projects: [
-      { extends: true, test: { name: 'embedded', include: ['test/**/*.test.ts'] } },
+      {
+        extends: true,
+        test: { name: 'embedded', include: ['test/**/*.test.ts'], exclude: ABUSE },
+      },
+      // They measure the main thread, whose collections take longer in a worker that had other files.
+      { extends: true, test: { name: 'abuse', include: ABUSE, isolate: true } },
       ...(hasMongodb
         ? [
             {

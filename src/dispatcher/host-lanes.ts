@@ -56,7 +56,7 @@ export interface HostLanes extends HostChoice {
   ended(rid: string, told: HostNews, nowMs: number): HostChange | undefined;
   /** Since when a host has not been reached. */
   awaySince(host: string): Date | undefined;
-  /** Whether a job is the one that finds out whether its host can be reached again. */
+  /** Whether a job finds out whether its host can be reached again. */
   isTry(job: DueJob): boolean;
   /** Keeps to the pace, the pauses and the retry window of a crawler that has that many slots here. */
   keep(crawler: LanesCrawler, slots?: number): void;
@@ -329,9 +329,7 @@ export function createHostLanes(
       if (preferred !== undefined) return firstOf(preferred);
       return othersWait && isAhead(best, nowMs) ? undefined : firstOf(best);
     },
-    hasOthers({ rid }) {
-      return (byRid.get(rid)?.ahead.size ?? 0) > 0;
-    },
+    hasOthers: ({ rid }) => (byRid.get(rid)?.ahead.size ?? 0) > 0,
     isHere({ host }) {
       const lane = lanes.get(host);
       return lane !== undefined && lane.ahead.size + lane.running.size > 0;

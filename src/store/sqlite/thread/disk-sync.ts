@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 
 /** The files of a database: its write-ahead log, and the pages themselves. */
@@ -16,9 +17,14 @@ export interface DiskSync {
 
 /** Starts the thread for a database whose files exist. */
 export function startDiskSync(path: string): DiskSync {
-  const paths: Record<SyncedFile, string> = { log: `${path}-wal`, database: path };
+  // They stay open: SQLite's locks on a file end as soon as its process closes any descriptor of it. They
+  // are opened here, because the thread may start after the log is gone: a close at once removes it.
+  const descriptors: Record<SyncedFile, number> = {
+    log: openSync(`${path}-wal`, 'r+'),
+    database: openSync(path, 'r+'),
+  };
   const worker = new Worker(new URL('./sync-worker.ts', import.meta.url), {
-    workerData: paths,
+    workerData: descriptors,
     resourceLimits: { maxYoungGenerationSizeMb: 1 },
   });
   let synced: (() => void) | undefined;
@@ -33,6 +39,9 @@ export function startDiskSync(path: string): DiskSync {
       worker.postMessage(file);
       return promise;
     },
-    close: async () => void (await worker.terminate()),
+    async close() {
+      await worker.terminate();
+      for (const descriptor of Object.values(descriptors)) closeSync(descriptor);
+    },
   };
 }

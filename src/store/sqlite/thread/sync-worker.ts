@@ -1,4 +1,4 @@
-import { fdatasyncSync, openSync } from 'node:fs';
+import { fdatasyncSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { SyncedFile } from './disk-sync.ts';
 
@@ -6,12 +6,7 @@ import type { SyncedFile } from './disk-sync.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('this file is a worker');
-const paths = workerData as Record<SyncedFile, string>;
-// They stay open: SQLite's locks on a file end as soon as its process closes any descriptor of it.
-const descriptors: Readonly<Record<SyncedFile, number>> = {
-  log: openSync(paths.log, 'r+'),
-  database: openSync(paths.database, 'r+'),
-};
+const descriptors = workerData as Readonly<Record<SyncedFile, number>>;
 
 port.on('message', (file: SyncedFile) => {
   fdatasyncSync(descriptors[file]);
