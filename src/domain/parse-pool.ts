@@ -19,7 +19,9 @@ export class PoolError extends Error {
 /** Fields of a pool. */
 const KEYS = ['proxies', 'gateway', 'sessions', 'countries'] as const;
 /** Sessions of a gateway whose pool does not say how many. */
-const GATEWAY_SESSIONS = 100;
+export const GATEWAY_SESSIONS = 100;
+/** Longest URL of a proxy; a gateway's is kept once for each session. */
+const MAX_URL_LENGTH = 2_048;
 /** Most proxies of a pool. */
 const MAX_PROXIES = 10_000;
 const NAME = /^[a-z][a-z0-9_-]{0,31}$/;
@@ -87,7 +89,7 @@ const DIRECTLY: PoolProxy = { id: DIRECT, label: DIRECT, endpoint: DIRECT, url: 
 
 function parseProxy(field: string, url: unknown): PoolProxy {
   const { text, label } = parseProxyUrl(field, url);
-  if (/session/.test(placesOf(text))) {
+  if (hasSessions(text)) {
     throw new PoolError(field, 'has {session}, which needs "gateway"');
   }
   const id = idOf(text);
@@ -102,7 +104,7 @@ function parseGateway({ gateway, sessions = GATEWAY_SESSIONS }: PoolInput): read
     throw new PoolError('sessions', `must be a number from 1 to ${MAX_PROXIES}`);
   }
   const endpoint = idOf(text);
-  if (!/session/.test(placesOf(text))) return [{ id: endpoint, label, endpoint, url: text }];
+  if (!hasSessions(text)) return [{ id: endpoint, label, endpoint, url: text }];
   return Array.from({ length: count }, (_, index) => {
     const session = idOf(`${text} ${index}`);
     const url = text.replaceAll(/\{session\}|%7Bsession%7D/g, session);
@@ -118,6 +120,9 @@ function parseProxyUrl(
   if (url === null || !/^(https?|socks5):$/.test(url.protocol) || url.hostname === '') {
     throw new PoolError(field, 'must be an http, https or socks5 URL, or direct');
   }
+  if (url.href.length > MAX_URL_LENGTH) {
+    throw new PoolError(field, `must have at most ${MAX_URL_LENGTH} characters`);
+  }
   if (PLACES.test(url.host)) throw new PoolError(field, 'has a place in its host');
   if (url.protocol === 'socks5:') assertSocksCredentials(field, url);
   url.hash = '';
@@ -130,6 +135,11 @@ function assertSocksCredentials(field: string, { username, password }: URL): voi
   if (!isComplete || username.length > 255 || password.length > 255) {
     throw new PoolError(field, 'needs a user and a password, or neither');
   }
+}
+
+/** Whether a gateway makes a proxy of each session. */
+export function hasSessions(gateway: string): boolean {
+  return /session/.test(placesOf(gateway));
 }
 
 function placesOf(url: string): string {

@@ -166,6 +166,11 @@ describe('a pool of an account', () => {
       [{ proxies: [good], countries: 'de' }, 'countries', 'upper-case'],
       [{ proxies: [] }, 'proxies', 'must have'],
       [{ proxies: many }, 'proxies', '1000'],
+      [
+        { proxies: [good, `http://${'u'.repeat(2_100)}:${SECRET}@a.example`] },
+        'proxies[1]',
+        '2048',
+      ],
       [{ proxies: [good], name: 'direct' }, 'name', 'direct'],
       [{ proxies: [good], name: 'tor' }, 'name', 'tor'],
       [{ proxies: [good], name: 'A b' }, 'name', 'lower-case'],
@@ -177,6 +182,11 @@ describe('a pool of an account', () => {
       expect(reply.json.error).toContain(text);
       expect(reply.text).not.toContain(SECRET);
     }
+    const gateway = `http://{session}:${SECRET}@93.184.215.14:3128`;
+    await app.rest('POST', POOLS, { name: 'turned', gateway, sessions: 1_000 });
+    const turned = await app.rest('PUT', `${POOLS}/turned`, { proxies: [good] });
+    expect(turned.json, turned.text).toMatchObject({ gateway: false, proxy_count: 1 });
+    await app.rest('DELETE', `${POOLS}/turned`);
     const allowed = await app.rest('POST', POOLS, {
       name: 'a',
       proxies: ['http://127.0.0.9:3128'],

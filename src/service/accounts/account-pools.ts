@@ -1,7 +1,14 @@
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import { DomainError, invalidField } from '../../domain/errors.ts';
-import { isPoolName, PoolError, type PoolInput, parsePool } from '../../domain/parse-pool.ts';
+import {
+  GATEWAY_SESSIONS,
+  hasSessions,
+  isPoolName,
+  PoolError,
+  type PoolInput,
+  parsePool,
+} from '../../domain/parse-pool.ts';
 import { type ProxyPool, TOR } from '../../domain/proxy-pools.ts';
 import type { Seal } from '../../domain/seal.ts';
 import type { SealedPools, Store } from '../../store/store.ts';
@@ -101,10 +108,7 @@ export function createAccountPools(deps: {
     for (;;) {
       const { version, own: before } = (await read(accountId, 0)) ?? NOTHING;
       const own = by(before);
-      assertBounds(
-        own.map((each) => toPool(accountId, each)),
-        own,
-      );
+      assertBounds(own);
       const sealed = seal.seal({ accountId, own });
       if (await store.proxyPools.replace(accountId, version, sealed))
         return deps.onChange(accountId);
@@ -112,6 +116,7 @@ export function createAccountPools(deps: {
   }
 
   function checked(accountId: string, own: OwnPool): OwnPool {
+    assertBounds([own]);
     toPool(accountId, own);
     const urls = own.gateway === undefined ? (own.proxies ?? []) : [own.gateway];
     for (const [at, url] of urls.entries()) {
@@ -185,7 +190,8 @@ function replaced(before: OwnPool, input: OwnPoolInput): OwnPool {
   const { proxies, gateway, sessions, ...kept } = before;
   const isReplaced = input.proxies !== undefined || input.gateway !== undefined;
   const old = isReplaced ? {} : { proxies, gateway };
-  return { ...kept, ...defined({ ...old, sessions, ...input }) };
+  const oldSessions = input.proxies === undefined ? sessions : undefined;
+  return { ...kept, ...defined({ ...old, sessions: oldSessions, ...input }) };
 }
 
 function toPool(accountId: string, own: OwnPool): ProxyPool {
@@ -206,14 +212,19 @@ function invalidPool(field: string, problem: string): DomainError {
   return invalidField(field, `${field} ${problem}.`, 'invalid_pool');
 }
 
-function assertBounds(pools: readonly ProxyPool[], own: readonly OwnPool[]): void {
-  const proxies = pools.reduce((sum, pool) => sum + pool.proxies.length, 0);
+function countProxies({ proxies = [], gateway, sessions = GATEWAY_SESSIONS }: OwnPool): number {
+  if (gateway === undefined) return proxies.length;
+  return hasSessions(gateway) ? sessions : 1;
+}
+
+function assertBounds(own: readonly OwnPool[]): void {
+  const proxies = own.reduce((sum, each) => sum + countProxies(each), 0);
   const bytes = own.reduce(
     (sum, { proxies: urls = [], gateway = '' }) => sum + Buffer.byteLength(urls.join('') + gateway),
     0,
   );
   const exceeded =
-    pools.length > MAX_OWN_POOLS
+    own.length > MAX_OWN_POOLS
       ? `${MAX_OWN_POOLS} pools`
       : proxies > MAX_OWN_PROXIES
         ? `${MAX_OWN_PROXIES} proxies in all its pools, with the sessions of gateways`

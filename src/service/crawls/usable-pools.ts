@@ -44,7 +44,7 @@ export function createUsablePools(deps: {
   readonly logger: Logger;
 }): UsablePools {
   const { operators, clock, logger } = deps;
-  const known = createLruMap<string, Known>({ maxEntries: MAX_ACCOUNTS });
+  const known = createLruMap<string, Known>({ maxEntries: MAX_ACCOUNTS + 1 });
   let proxies = 0;
 
   function keep(accountId: string, found: Known): Known {
@@ -52,7 +52,8 @@ export function createUsablePools(deps: {
     known.set(accountId, found);
     proxies += countProxies(found);
     for (const [oldest] of known.entries()) {
-      if (proxies <= MAX_PROXIES || oldest === accountId) break;
+      const hasRoom = proxies <= MAX_PROXIES && known.size <= MAX_ACCOUNTS;
+      if (hasRoom || oldest === accountId) break;
       drop(oldest);
     }
     return found;

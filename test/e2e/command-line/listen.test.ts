@@ -37,10 +37,12 @@ test('listen points a crawler at itself, verifies and prints what comes, and ref
     const rids = pushed.json.results.map(({ rid }: { rid: string }) => rid);
     const { code, json } = await listening.ended;
     expect(code).toBe(0);
-    expect(json.filter(({ signature }) => signature === 'invalid')).toMatchObject([
-      { kind: 'delivery', rid: forged.rid },
+    // The service of another test may still probe a port that it knew before.
+    const delivered = json.filter(({ kind }) => kind === 'delivery');
+    expect(delivered.filter(({ signature }) => signature === 'invalid')).toMatchObject([
+      { rid: forged.rid },
     ]);
-    const genuine = json.filter((each) => each.signature === 'valid' && each.kind === 'delivery');
+    const genuine = delivered.filter(({ signature }) => signature === 'valid');
     expect(new Set(genuine.map(({ rid }) => rid))).toEqual(new Set(rids));
     expect(genuine[0].headers).toMatchObject({ cb_status: '200', original_status: '200' });
     expect(genuine[0].body).toContain('<title>Page ');
