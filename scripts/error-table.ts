@@ -139,6 +139,12 @@ export const errorTable: readonly ErrorReason[] = [
     meaning: 'The account has a pool of proxies of this name.',
   },
   {
+    reason: 'pools_changed',
+    as: ['failed_precondition'],
+    meaning:
+      'Other calls changed the pools of the account all the time, or it was removed. Try again.',
+  },
+  {
     reason: 'invalid_pool',
     as: ['invalid'],
     meaning:

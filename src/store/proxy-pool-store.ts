@@ -9,6 +9,9 @@ export interface SealedPools {
 export interface ProxyPoolStore {
   /** The pools of an account; undefined if they are those of version `known`, 0 for none. */
   read(accountId: string, known: number): Promise<SealedPools | undefined>;
-  /** Replaces the pools of version `known`, 0 for none. False if there is another version by now. */
+  /**
+   * Replaces the pools of version `known`, 0 for none. False if there is another version by now, or no
+   * such account any more.
+   */
   replace(accountId: string, known: number, sealed: string): Promise<boolean>;
 }

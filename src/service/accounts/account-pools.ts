@@ -55,7 +55,10 @@ export interface AccountPools {
   /** Throws `invalid` naming the field. */
   update(accountId: string, name: string, input: OwnPoolInput): Promise<OwnPoolDetails>;
   remove(accountId: string, name: string): Promise<void>;
-  /** Throws `conflict` if the account has a pool of this name, and `invalid` naming the field. */
+  /**
+   * Throws `conflict` if the account has a pool of this name, and `invalid` naming the field. Each change
+   * throws `failed_precondition` when too many others come first.
+   */
   create(accountId: string, name: string, input: OwnPoolInput): Promise<OwnPoolDetails>;
 }
 
@@ -71,6 +74,9 @@ export const MAX_OWN_POOLS = 20;
 export const MAX_OWN_PROXIES = 1_000;
 /** Of all URLs of an account. */
 const MAX_URL_BYTES = 256 * 1024;
+
+/** Changes of other calls that one call gives way to. */
+const MAX_ATTEMPTS = 20;
 
 const NOTHING: ReadPools = { version: 0, own: [], pools: [] };
 
@@ -100,12 +106,12 @@ export function createAccountPools(deps: {
     return found && unsealed(accountId, found);
   }
 
-  /** Changes the pools by `change`, which is repeated when another call came first. */
+  /** Changes the pools by `by`, which is repeated when another call came first. */
   async function change(
     accountId: string,
     by: (before: readonly OwnPool[]) => readonly OwnPool[],
   ): Promise<void> {
-    for (;;) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const { version, own: before } = (await read(accountId, 0)) ?? NOTHING;
       const own = by(before);
       assertBounds(own);
@@ -113,6 +119,11 @@ export function createAccountPools(deps: {
       if (await store.proxyPools.replace(accountId, version, sealed))
         return deps.onChange(accountId);
     }
+    throw new DomainError(
+      'failed_precondition',
+      'pools_changed',
+      'Other calls change the pools of the account all the time. Try again.',
+    );
   }
 
   function checked(accountId: string, own: OwnPool): OwnPool {

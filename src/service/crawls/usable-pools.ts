@@ -77,7 +77,7 @@ export function createUsablePools(deps: {
     } catch (err) {
       if (before === undefined) throw err;
       logger.warn({ err, accountId }, 'the pools of an account were not read; the last are used');
-      return before;
+      return keep(accountId, { ...before, readMs });
     }
   });
 

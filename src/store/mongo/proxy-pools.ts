@@ -3,7 +3,10 @@ import type { Collections } from './collections.ts';
 import { isDuplicate } from './mongo-errors.ts';
 
 /** Pools of proxies of accounts. */
-export function createProxyPools({ proxyPools }: Pick<Collections, 'proxyPools'>): ProxyPoolStore {
+export function createProxyPools({
+  proxyPools,
+  accounts,
+}: Pick<Collections, 'proxyPools' | 'accounts'>): ProxyPoolStore {
   return {
     async read(accountId, known) {
       const found = await proxyPools.findOne({ _id: accountId, version: { $ne: known } });
@@ -21,11 +24,15 @@ export function createProxyPools({ proxyPools }: Pick<Collections, 'proxyPools'>
       }
       try {
         await proxyPools.insertOne({ _id: accountId, ...next });
-        return true;
       } catch (error) {
         if (isDuplicate(error)) return false;
         throw error;
       }
+      // A removal deletes the account first, and then its pools.
+      if ((await accounts.findOne({ _id: accountId }, { projection: { _id: 1 } })) !== null)
+        return true;
+      await proxyPools.deleteOne({ _id: accountId });
+      return false;
     },
   };
 }

@@ -13,8 +13,9 @@ function read(sql: Sql, accountId: string, known: number): SealedPools | undefin
 
 function replace(sql: Sql, accountId: string, known: number, sealed: string): boolean {
   if (known === 0) {
-    const text = 'INSERT INTO proxy_pools VALUES (?, 1, ?) ON CONFLICT DO NOTHING';
-    return sql.run(text, accountId, sealed) > 0;
+    const text = `INSERT INTO proxy_pools SELECT account_id, 1, ? FROM accounts WHERE account_id = ?
+      ON CONFLICT DO NOTHING`;
+    return sql.run(text, sealed, accountId) > 0;
   }
   const text =
     'UPDATE proxy_pools SET version = version + 1, sealed = ? WHERE account_id = ? AND version = ?';

@@ -15,4 +15,4 @@ export const CRAWLER_TABS = {
 export type CrawlerTab = keyof typeof CRAWLER_TABS;
 
 /** Whether a part of the address is the name of one. */
-export const isCrawlerTab = (text: string): text is CrawlerTab => text in CRAWLER_TABS;
+export const isCrawlerTab = (text: string): text is CrawlerTab => Object.hasOwn(CRAWLER_TABS, text);

@@ -9,7 +9,8 @@ export function ProxyTable({ proxies }: { readonly proxies: readonly Proxy[] }) 
     <DataTable
       label="Proxies"
       rows={proxies}
-      keyOf={({ pool, proxy }) => `${pool} ${proxy}`}
+      // Several users of one proxy look the same.
+      keyOf={(proxy) => String(proxies.indexOf(proxy))}
       columns={[
         { id: 'proxy', title: 'Proxy', whole: true, cell: ({ proxy }) => <b>{proxy}</b> },
         { id: 'pool', title: 'Pool', cell: ({ pool }) => pool },
