@@ -44,7 +44,8 @@ export function createMachineClock(
 ): ServiceClock {
   const wallMs = Date.now();
   const offsetMs = Math.max(startMs, wallMs) - performance.now();
-  let aheadMs = Math.max(startMs - wallMs, 0);
+  // The start before may have ended milliseconds later by a clock that is slewed.
+  let aheadMs = startMs - wallMs > SET_MS ? startMs - wallMs : 0;
   const nowMs = (): number => Math.round(offsetMs + performance.now());
   return {
     now: () => new Date(nowMs()),

@@ -34,3 +34,9 @@ test('the service time begins where it was before, unless the clock is beyond th
   expect(earlier.now()).toEqual(new Date(START));
   expect(earlier.aheadMs).toBe(0);
 });
+
+test('a clock that went back a little between two starts counts as the same', () => {
+  const clock = createMachineClock(START + 2);
+  expect(clock.now()).toEqual(new Date(START + 2));
+  expect(wallNow(clock)).toEqual(clock.now());
+});
