@@ -29,7 +29,8 @@ beforeAll(async () => {
     routes: {
       '/who': (request, response) => {
         response.writeHead(200, { 'content-type': 'text/html' });
-        response.end(`<script type="application/json" id="headers">${JSON.stringify(request.headers)}</script>
+        // Without this tag, the script may end before the parser has made a body.
+        response.end(`<!doctype html><body><script type="application/json" id="headers">${JSON.stringify(request.headers)}</script>
           <script type="application/json" id="scripts"></script><script src="/page/1" async></script>
           <script>const done = document.createElement('p'); done.id = 'done'; done.textContent = 'done'; const held = fetch('/delay/1'); ${SCRIPT}.then((all) => { scripts.textContent = JSON.stringify(all); document.body.append(done); });</script>`);
       },

@@ -13,8 +13,13 @@ import { startSite } from '../../support/site.ts';
 // All crawls of a thread wait while it works on one page. So no page may keep it for long, however it is made.
 
 const MIB = 1024 * 1024;
-/** Processor time of one iteration; the pages below took 60 to 600 ms of it in one piece. */
-const LONGEST_MS = 30;
+/**
+ * Bound of the processor time of one iteration, in milliseconds: a quarter of what 10 MiB of text take as JSON in one piece on this
+ * machine. The pages below took between half and five times as much as that piece.
+ */
+const LONGEST_MS = Math.min(...Array.from({ length: 3 }, msOfOnePiece)) / 4;
+/** A collection of garbage may fall into the longest iteration of one crawl. Work in one piece is long in each. */
+const CRAWLS = 3;
 const never = new AbortController().signal;
 const record = (delivery: 'storage' | 'webhook'): ResultSpec => ({
   kind: 'record',
@@ -34,6 +39,14 @@ interface Case {
 
 /** 10 MiB of these bytes, less a little. */
 const filled = (...bytes: number[]): Buffer => Buffer.alloc(10 * MIB - 1_000, Buffer.from(bytes));
+
+function msOfOnePiece(): number {
+  const text = 'a\u0001'.repeat(5 * MIB);
+  const before = process.threadCpuUsage();
+  JSON.stringify(text);
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / 1_000;
+}
 
 const cases: readonly Case[] = [
   ['euc-kr', 0xb0, 0xa1],
@@ -159,18 +172,25 @@ test.each(cases.filter(({ what }) => isLong || SHORT.test(what)))(
     try {
       for (let n = 0; n < 20; n += 1)
         await crawl(`/page/1?size=${n * 10_000}`, {}, record('webhook'));
-      logger.lines.length = 0;
-      const { result } = await crawl(
-        '/long',
-        parameters,
-        spec ?? { kind: 'inline', rid: undefined },
-      );
-      expect(result.originalStatus).toBe(status);
-      // Those that were logged before the result, and the rest.
-      const before = logger.lines.length;
-      await eventually(() => expect(logger.lines.length).toBeGreaterThan(before + 1));
-      const longest = logger.lines.map(({ fields }) => (fields as { longestMs: number }).longestMs);
-      expect(Math.max(...longest)).toBeLessThan(LONGEST_MS);
+      const longest: number[] = [];
+      for (let n = 0; n < CRAWLS; n += 1) {
+        logger.lines.length = 0;
+        const { result } = await crawl(
+          '/long',
+          parameters,
+          spec ?? { kind: 'inline', rid: undefined },
+        );
+        expect(result.originalStatus).toBe(status);
+        // Those that were logged before the result, and the rest.
+        const before = logger.lines.length;
+        await eventually(() => expect(logger.lines.length).toBeGreaterThan(before + 1));
+        longest.push(
+          Math.max(
+            ...logger.lines.map(({ fields }) => (fields as { longestMs: number }).longestMs),
+          ),
+        );
+      }
+      expect(Math.min(...longest)).toBeLessThan(LONGEST_MS);
     } finally {
       await threads.close();
       await documents.close();
