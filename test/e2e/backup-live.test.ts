@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createBackups } from '../../src/backup/backups.ts';
@@ -8,6 +8,7 @@ import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { ADMIN, NORMAL, startApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { createRecordingLogger } from '../support/loggers.ts';
+import { startProxy } from '../support/proxy.ts';
 import { type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -89,6 +90,34 @@ test('a backup made under load is the service as it was then: after a crash it i
   expect(before.filter((rid) => !rids.has(rid))).toEqual([]);
   const all = new Set(pushing.rids);
   expect([...rids].filter((rid) => !all.has(rid))).toEqual([]);
+});
+
+test('a backup has the pools of proxies of accounts, and a restored service uses them with their passwords', async () => {
+  await using folder = await temporaryFolder();
+  await using site = await startSite();
+  await using proxy = await startProxy({ from: '127.0.0.11' });
+  const data = join(folder.path, 'data');
+  const file = join(folder.path, 'backup.db');
+  {
+    await using app = await startApp({ dataDir: data });
+    const made = await app.rest('POST', `/proxies/${NORMAL}`, {
+      name: 'mine',
+      proxies: [proxy.url],
+    });
+    expect(made.status, made.text).toBe(200);
+    const url = ['--url', app.url, '--admin-token', ADMIN];
+    expect(await command('backup', file, ...url)).toMatchObject({ code: 0 });
+    expect((await app.rest('DELETE', `/proxies/${NORMAL}/mine`)).status).toBe(200);
+  }
+  // The backup does not show the passwords.
+  expect((await readFile(file)).includes(new URL(proxy.url).password)).toBe(false);
+  const restored = join(folder.path, 'restored');
+  expect(await command('restore', file, '--data-dir', restored)).toMatchObject({ code: 0 });
+  await using again = await startApp({ dataDir: restored });
+  const query = { token: NORMAL, url: `${site.url}/page/1`, proxy: 'mine', format: 'json' };
+  const { json, text } = await again.rest('GET', `/?${new URLSearchParams(query)}`);
+  expect(json, text).toMatchObject({ pc_status: 200 });
+  expect(site.seen.at(-1)?.from).toBe('127.0.0.11');
 });
 
 test('a restore refuses what is damaged, in use or not empty; --replace keeps what was there', async () => {

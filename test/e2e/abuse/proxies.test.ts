@@ -13,57 +13,68 @@ async function otherTenant(app: TestApp): Promise<string> {
   return json.normal_token;
 }
 
-test('bad proxies of every kind keep nobody else waiting, and take no URL', async () => {
-  const noise = seededNoise('bad proxies');
-  const faults = [...PROXY_FAULTS, ...PROXY_FAULTS].sort(() => noise.int(3) - 1);
-  const bad = await Promise.all(
-    faults.map((fault, n) =>
-      startProxy({ kind: n % 2 === 0 ? 'http' : 'socks5', fault: () => fault }),
-    ),
-  );
-  await using stack = new AsyncDisposableStack();
-  for (const proxy of bad) stack.use(proxy);
-  await using good = await startProxy({ from: '127.0.0.11' });
-  await using site = await startSite();
-  await using quiet = await startSite();
-  await using app = await startApp({
-    env: {
-      CRAWL_TIMEOUT_SECONDS: '5',
-      PROXIES: JSON.stringify({
-        bad: bad.map(({ url }) => url),
-        mixed: [...bad.slice(0, 4).map(({ url }) => url), good.url],
-        good: good.url,
-      }),
-    },
-  });
-  const tenant = await createCrawler(app, 'tenant', { proxy: 'bad', concurrency: 100 });
-  const mixed = await createCrawler(app, 'mixed', { proxy: 'mixed', concurrency: 20 });
-  const push = (crawler: typeof tenant, count: number) =>
-    Promise.all(Array.from({ length: count }, (_, n) => crawler.push(`${site.url}/page/1?n=${n}`)));
-  await push(tenant, 100);
-  await push(mixed, 20);
-  // At the same time another tenant uses the good proxy, and none.
-  const token = await otherTenant(app);
-  for (let n = 0; n < 10; n += 1) {
-    for (const proxy of ['good', 'direct']) {
-      const query = { token, url: `${quiet.url}/page/${n}`, proxy, format: 'json' };
-      const { json } = await app.rest('GET', `/?${new URLSearchParams(query)}`);
-      expect(json, proxy).toMatchObject({ pc_status: 200 });
+test.each(['the operator', 'an account'])(
+  'bad proxies of every kind that %s has keep nobody else waiting, and take no URL',
+  async (owner) => {
+    const noise = seededNoise('bad proxies');
+    const faults = [...PROXY_FAULTS, ...PROXY_FAULTS].sort(() => noise.int(3) - 1);
+    const bad = await Promise.all(
+      faults.map((fault, n) =>
+        startProxy({ kind: n % 2 === 0 ? 'http' : 'socks5', fault: () => fault }),
+      ),
+    );
+    await using stack = new AsyncDisposableStack();
+    for (const proxy of bad) stack.use(proxy);
+    await using good = await startProxy({ from: '127.0.0.11' });
+    await using site = await startSite();
+    await using quiet = await startSite();
+    const all = {
+      bad: bad.map(({ url }) => url),
+      mixed: [...bad.slice(0, 4).map(({ url }) => url), good.url],
+    };
+    await using app = await startApp({
+      env: {
+        CRAWL_TIMEOUT_SECONDS: '5',
+        PROXIES: JSON.stringify({ ...(owner === 'the operator' ? all : {}), good: good.url }),
+      },
+    });
+    if (owner === 'an account') {
+      for (const [name, proxies] of Object.entries(all)) {
+        const made = await app.rest('POST', `/proxies/${NORMAL}`, { name, proxies });
+        expect(made.status, made.text).toBe(200);
+      }
     }
-  }
-  // With one good proxy among them, all URLs arrive.
-  await eventually(
-    async () => {
-      const { activity } = await mixed.details();
-      expect(activity).toMatchObject({ completed: 20, failed: 0 });
-    },
-    { timeoutMs: 120_000 },
-  );
-  // Without one, none fails and none is lost.
-  const { activity } = await tenant.details();
-  expect(activity).toMatchObject({ pushed: 100, failed: 0 });
-  expect(activity.waiting + activity.running + activity.retrying + activity.completed).toBe(100);
-});
+    const tenant = await createCrawler(app, 'tenant', { proxy: 'bad', concurrency: 100 });
+    const mixed = await createCrawler(app, 'mixed', { proxy: 'mixed', concurrency: 20 });
+    const push = (crawler: typeof tenant, count: number) =>
+      Promise.all(
+        Array.from({ length: count }, (_, n) => crawler.push(`${site.url}/page/1?n=${n}`)),
+      );
+    await push(tenant, 100);
+    await push(mixed, 20);
+    // At the same time another tenant uses the good proxy, and none.
+    const token = await otherTenant(app);
+    for (let n = 0; n < 10; n += 1) {
+      for (const proxy of ['good', 'direct']) {
+        const query = { token, url: `${quiet.url}/page/${n}`, proxy, format: 'json' };
+        const { json } = await app.rest('GET', `/?${new URLSearchParams(query)}`);
+        expect(json, proxy).toMatchObject({ pc_status: 200 });
+      }
+    }
+    // With one good proxy among them, all URLs arrive.
+    await eventually(
+      async () => {
+        const { activity } = await mixed.details();
+        expect(activity).toMatchObject({ completed: 20, failed: 0 });
+      },
+      { timeoutMs: 120_000 },
+    );
+    // Without one, none fails and none is lost.
+    const { activity } = await tenant.details();
+    expect(activity).toMatchObject({ pushed: 100, failed: 0 });
+    expect(activity.waiting + activity.running + activity.retrying + activity.completed).toBe(100);
+  },
+);
 
 test('what a proxy puts into an answer reaches no other host and no address of ours', async () => {
   await using site = await startSite({
