@@ -16,7 +16,7 @@ export const quotaSettings = {
     fallback: '10000',
     parse: limit,
     meaning:
-      'Crawlers of an account. This and the next six can be set for each account; 0 is no limit.',
+      'Crawlers of an account. This and the next six can be set for each account; 0 is no limit. The console, searches and lists with activity have the first 10,000 by name.',
   },
   accountConcurrency: {
     variable: 'ACCOUNT_CONCURRENCY',

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
@@ -29,8 +30,21 @@ export async function listen(server: Server, port = 0, address = '127.0.0.1'): P
   };
 }
 
-/** Returns a port of 127.0.0.1 on which nobody listens. */
+/** Ports below those that systems give to connections, and to servers that ask for any. */
+const [FIRST_PORT, LAST_PORT] = [10_000, 32_767];
+const MAX_TRIES = 100;
+
+/**
+ * Returns a port of 127.0.0.1 on which nobody listens. No connection and no server of other tests is
+ * given this port later, so a host stays away, and a server can start on it again.
+ */
 export async function freePort(): Promise<number> {
-  await using server = await listen(createServer());
-  return server.port;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await using server = await listen(createServer(), randomInt(FIRST_PORT, LAST_PORT + 1));
+      return server.port;
+    } catch (error) {
+      if (tries === MAX_TRIES) throw error;
+    }
+  }
 }

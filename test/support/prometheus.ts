@@ -1,9 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from './eventually.ts';
+import { freePort } from './listen.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 /** Whether Prometheus and its tool are there (Debian: `apt-get install prometheus`). */
@@ -81,13 +81,4 @@ export async function startPrometheus(options: {
       await folder[Symbol.asyncDispose]();
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -238,7 +238,7 @@ export const WatchActivityResponseSchema: GenMessage<WatchActivityResponse> = /*
 export const WatchService: GenService<{
   /**
    * The crawlers that the token addresses, with their activity: all of them, in messages of 200 at most, and from then on
-   * those that changed.
+   * those that changed. Of an account with more than 10,000 crawlers the first 10,000 by name are watched.
    *
    * @generated from rpc queuedcrawler.v1.WatchService.WatchCrawlers
    */

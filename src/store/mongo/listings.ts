@@ -118,6 +118,14 @@ export function createListings(collections: Collections): ListingStore {
     return readLight(cursor);
   }
 
+  function crawlersOf(accountIds: readonly string[], limit: number): Promise<CrawlerDocument[]> {
+    return collections.crawlers
+      .find({ accountId: { $in: [...accountIds] } })
+      .sort({ accountId: 1, name: 1 })
+      .limit(limit * accountIds.length)
+      .toArray();
+  }
+
   async function overviews(found: readonly CrawlerDocument[]): Promise<CrawlerOverview[]> {
     const ids = found.map(({ _id }) => _id);
     const [parts, heldUp] = await Promise.all([
@@ -135,11 +143,13 @@ export function createListings(collections: Collections): ListingStore {
 
   return {
     async crawlers(accountIds, limit) {
-      const found = await collections.crawlers
-        .find({ accountId: { $in: [...accountIds] } })
-        .sort({ accountId: 1, name: 1 })
-        .limit(limit * accountIds.length)
-        .toArray();
+      const found = await crawlersOf(accountIds, limit);
+      const counts = Map.groupBy(found, (each) => each.accountId).values();
+      // An account with more takes the places of others, so each is read alone.
+      if (accountIds.length > 1 && counts.some((own) => own.length > limit)) {
+        found.length = 0;
+        for (const accountId of accountIds) found.push(...(await crawlersOf([accountId], limit)));
+      }
       return overviews(found);
     },
 

@@ -112,6 +112,23 @@ export function listingsContract(open: OpenStore): void {
     );
 
     test(
+      'of each account come at most as many crawlers as asked for, however many others have',
+      withStore(open, async ({ store, account, crawler }) => {
+        const [one, two] = [await account(), await account()];
+        const accountIds = [one.accountId, two.accountId];
+        for (const accountId of accountIds) {
+          for (const name of ['c', 'a', 'd', 'b']) await crawler({ accountId, name });
+        }
+        await crawler({ accountId: one.accountId, name: 'e' });
+        const found = await store.listings.crawlers(accountIds, 3);
+        const names = Map.groupBy(found, (each) => each.crawler.accountId);
+        for (const accountId of accountIds) {
+          expect(names.get(accountId)?.map((each) => each.crawler.name)).toEqual(['a', 'b', 'c']);
+        }
+      }),
+    );
+
+    test(
       'jobs come by when they are due, all or those of a state, with their last failure',
       withStore(open, async ({ store, crawler, running, push }) => {
         const made = await crawler();
