@@ -5,8 +5,8 @@ import { eventually } from './eventually.ts';
 
 // A setup file: after each test file it fails the run when servers, sockets, timers, threads or processes are left.
 
-/** What was closed last takes a moment to go, longer on a busy machine. */
-const GONE_MS = 10_000;
+/** Longer than the timers of the browser's driver, which may end 30 s after the page that they were for. */
+const GONE_MS = 40_000;
 
 // Their pipes are opened by the first code that looks at them, such as `import process from
 // 'node:process'`.
