@@ -222,3 +222,26 @@ test('a removal asks first, and the focus stays on the page', async () => {
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
   });
 });
+
+test('the focus stays on the page when a row is gone before its removal is answered', async () => {
+  await makePaused('early');
+  const items = ['http://d.example/1', 'http://d.example/2'].map((url) => ({ url }));
+  await app.rest('POST', `/crawler/${NORMAL}/early/push_batch`, { items });
+  await onPage('/crawlers/early/jobs', async (page) => {
+    const { promise: rowIsGone, resolve: answer } = Promise.withResolvers<void>();
+    await page.route('**/*.CrawlerService/DeleteJob', async (route) => {
+      const response = await route.fetch();
+      await rowIsGone;
+      await route.fulfill({ response });
+    });
+    // By its attribute: what lies under a dialog has no role.
+    const remove = page.locator('[aria-label="Remove http://d.example/1"]');
+    await remove.press('Enter');
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).press('Enter');
+    await remove.waitFor({ state: 'detached' });
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
+    answer();
+    await page.getByText('Removed http://d.example/1').waitFor();
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
+  });
+});

@@ -35,8 +35,8 @@ const [FIRST_PORT, LAST_PORT] = [10_000, 32_767];
 const MAX_TRIES = 100;
 
 /**
- * Returns a port of 127.0.0.1 on which nobody listens. No connection and no server of other tests is
- * given this port later, so a host stays away, and a server can start on it again.
+ * Returns a port of 127.0.0.1 on which nobody listens. No connection, and no server that asks for any
+ * port, is given this one later. So a host stays away, and a server can start on its port again.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 1; ; tries += 1) {

@@ -825,7 +825,7 @@ export type ListCrawlersRequest = Message<"queuedcrawler.v1.ListCrawlersRequest"
   descending: boolean;
 
   /**
-   * Tell the activity of each, too. With this, a filter or an order the list ends after the first 10,000 crawlers of the account by name.
+   * Tell the activity of each, too. A list with activity, a filter or an order leaves out all but the first 10,000 crawlers of the account by name.
    *
    * @generated from field: bool with_activity = 8;
    */

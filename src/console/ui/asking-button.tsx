@@ -32,8 +32,10 @@ export function AskingButton(props: {
   });
   useEffect(
     () => () => {
-      // The focus goes with the row of the button.
-      if (wasDone.current) document.getElementById('main')?.focus();
+      // The row of the button takes the focus with it, sometimes before the answer comes. Nothing under
+      // an open dialog can have the focus, so this waits until the dialog is gone.
+      if (wasDone.current || isAsking.peek())
+        queueMicrotask(() => document.getElementById('main')?.focus());
     },
     [],
   );

@@ -75,7 +75,7 @@ export const MAX_OWN_PROXIES = 1_000;
 /** Of all URLs of an account. */
 const MAX_URL_BYTES = 256 * 1024;
 
-/** Changes of other calls that one call gives way to. */
+/** Tries of a change. One fails when another call came first. */
 const MAX_ATTEMPTS = 20;
 
 const NOTHING: ReadPools = { version: 0, own: [], pools: [] };
@@ -106,7 +106,7 @@ export function createAccountPools(deps: {
     return found && unsealed(accountId, found);
   }
 
-  /** Changes the pools by `by`, which is repeated when another call came first. */
+  /** Applies `by` to the pools, again when another call came first. */
   async function change(
     accountId: string,
     by: (before: readonly OwnPool[]) => readonly OwnPool[],

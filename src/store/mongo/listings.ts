@@ -118,12 +118,21 @@ export function createListings(collections: Collections): ListingStore {
     return readLight(cursor);
   }
 
-  function crawlersOf(accountIds: readonly string[], limit: number): Promise<CrawlerDocument[]> {
-    return collections.crawlers
-      .find({ accountId: { $in: [...accountIds] } })
+  async function crawlersOf(ids: readonly string[], limit: number): Promise<CrawlerDocument[]> {
+    const found = await collections.crawlers
+      .find({ accountId: { $in: [...ids] } })
       .sort({ accountId: 1, name: 1 })
-      .limit(limit * accountIds.length)
+      .limit(limit * ids.length)
       .toArray();
+    if (ids.length === 1) return found;
+    if (found.length < limit * ids.length) {
+      const byAccount = [...Map.groupBy(found, (each) => each.accountId).values()];
+      return byAccount.flatMap((own) => own.slice(0, limit));
+    }
+    // Accounts with more may have taken the places of others.
+    const alone: CrawlerDocument[] = [];
+    for (const accountId of ids) alone.push(...(await crawlersOf([accountId], limit)));
+    return alone;
   }
 
   async function overviews(found: readonly CrawlerDocument[]): Promise<CrawlerOverview[]> {
@@ -142,16 +151,7 @@ export function createListings(collections: Collections): ListingStore {
   }
 
   return {
-    async crawlers(accountIds, limit) {
-      const found = await crawlersOf(accountIds, limit);
-      const counts = Map.groupBy(found, (each) => each.accountId).values();
-      // An account with more takes the places of others, so each is read alone.
-      if (accountIds.length > 1 && counts.some((own) => own.length > limit)) {
-        found.length = 0;
-        for (const accountId of accountIds) found.push(...(await crawlersOf([accountId], limit)));
-      }
-      return overviews(found);
-    },
+    crawlers: async (accountIds, limit) => overviews(await crawlersOf(accountIds, limit)),
 
     async troubled(queueLimit, limit) {
       const [paused, counted, heldUp] = await Promise.all([

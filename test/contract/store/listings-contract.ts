@@ -120,10 +120,14 @@ export function listingsContract(open: OpenStore): void {
           for (const name of ['c', 'a', 'd', 'b']) await crawler({ accountId, name });
         }
         await crawler({ accountId: one.accountId, name: 'e' });
-        const found = await store.listings.crawlers(accountIds, 3);
-        const names = Map.groupBy(found, (each) => each.crawler.accountId);
-        for (const accountId of accountIds) {
-          expect(names.get(accountId)?.map((each) => each.crawler.name)).toEqual(['a', 'b', 'c']);
+        const others = [(await account()).accountId, (await account()).accountId];
+        for (const asked of [accountIds, [...accountIds, ...others]]) {
+          const found = await store.listings.crawlers(asked, 3);
+          const names = Map.groupBy(found, (each) => each.crawler.accountId);
+          expect(names.size).toBe(2);
+          for (const accountId of accountIds) {
+            expect(names.get(accountId)?.map((each) => each.crawler.name)).toEqual(['a', 'b', 'c']);
+          }
         }
       }),
     );
