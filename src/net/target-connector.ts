@@ -24,6 +24,7 @@ export interface TargetConnectorDeps {
   /** As in {@link ProxyRoute}. */
   readonly torProxy?: ProxyRoute['torProxy'];
   readonly proxyTarget?: ProxyRoute['proxyTarget'];
+  readonly ca?: ProxyRoute['ca'];
   /** On whose behalf. */
   readonly claimant?: Claimant | undefined;
 }
