@@ -1,4 +1,5 @@
 import type { BodyCoding, CodedBody } from '../domain/body-coding.ts';
+import { discard } from '../domain/discard.ts';
 import { type ByteCollector, createByteCollector } from './byte-collector.ts';
 import {
   type ContentDecoder,
@@ -20,9 +21,10 @@ export interface BodySource {
 export interface BodySink {
   /**
    * Prepares for the body that these headers announce. Throws `too_many_encodings`. Without this
-   * call the body is taken as empty.
+   * call the body is taken as empty. With `ownsReads`, a piece that
+   * covers all of its memory is nobody else's, and is freed when the next one has come.
    */
-  start(headers: HttpResponse['headers'], source: BodySource): void;
+  start(headers: HttpResponse['headers'], source: BodySource, ownsReads?: boolean): void;
   /** Takes a piece as it arrived; pauses the source when it is ahead of the decoder. */
   write(chunk: Uint8Array): void;
   /** The last piece has arrived; `onComplete` follows once everything is decoded. */
@@ -57,6 +59,8 @@ export interface BodySinkDeps {
  */
 const GATHERED_BYTES = 64 * 1_024;
 const WHOLE_BYTES = 512 * 1_024;
+/** A full record of TLS. Reads of less are left to the garbage collector. */
+const READ_BYTES = 16_384;
 
 /** Makes a sink that has received nothing. */
 export function createBodySink(deps: BodySinkDeps): BodySink {
@@ -70,6 +74,9 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
   /** `Content-Length`, where it says how long the decoded body is. */
   let announcedBytes: number | undefined;
   let receivedBytes = 0;
+  /** The last piece, if no other body shares its memory. */
+  let lastRead: Uint8Array | undefined;
+  let ownsReads = false;
   let hasEnded = false;
   let decoderHasEnded = false;
   let isDestroyed = false;
@@ -95,6 +102,16 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
     else if (room !== undefined && !sink.isWaitingForRoom && decoded.length > room.bytes) {
       void waitForRoom(room);
     }
+  }
+
+  /**
+   * Frees the read before `chunk`: it is parsed, and its bytes are copied. A garbage collection
+   * would free it much later, which leaves holes in the allocator's memory.
+   */
+  function freeReadBefore(chunk: Uint8Array): void {
+    if (!ownsReads || isDestroyed) return;
+    if (lastRead !== undefined) discard(lastRead, READ_BYTES);
+    lastRead = chunk;
   }
 
   /**
@@ -169,8 +186,9 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
   const sink = {
     isWaitingForRoom: false,
     coded: undefined as CodedBody | undefined,
-    start(headers: HttpResponse['headers'], from: BodySource): void {
+    start(headers: HttpResponse['headers'], from: BodySource, owns = false): void {
       source = from;
+      ownsReads = owns;
       encodings = parseContentEncoding(headerValues(headers, 'content-encoding').join(','));
       if (encodings.length > 0) {
         const coding = codingOf(encodings);
@@ -186,8 +204,10 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
       receivedBytes += chunk.length;
       if (receivedBytes > maxBytes) fail(httpError('body_too_large'));
       else if (gathered !== undefined) gather(gathered.bytes, chunk);
-      else if (decoder === undefined) keep(chunk);
-      else if (!decoderHasEnded && !decoder.write(chunk)) source?.pause();
+      else if (decoder === undefined) {
+        keep(chunk);
+        freeReadBefore(chunk);
+      } else if (!decoderHasEnded && !decoder.write(chunk)) source?.pause();
     },
     end(): void {
       hasEnded = true;

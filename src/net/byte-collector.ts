@@ -12,6 +12,13 @@ export interface ByteCollector {
 }
 
 const NOTHING = new Uint8Array(0);
+const FIRST_BYTES = 16_384;
+/**
+ * Memory of a buffer that is longer than {@link LONG_BYTES}. The allocator maps it, and returns it whole. Buffers
+ * that grow in smaller steps leave holes between those of other bodies. What is not written to is not resident.
+ */
+const MAPPED_BYTES = 1_048_576;
+const LONG_BYTES = 65_536;
 
 /**
  * Makes a collector. A single chunk is kept as it is. Several are copied into one growing buffer,
@@ -30,7 +37,9 @@ export function createByteCollector(maxBytes: number): ByteCollector {
 
   function append(chunk: Uint8Array): void {
     const end = collector.length + chunk.length;
-    if (end > buffer.length) grow(Math.max(end, 2 * buffer.length, 16_384));
+    if (end > buffer.length) {
+      grow(Math.max(end, 2 * buffer.length, end > LONG_BYTES ? MAPPED_BYTES : FIRST_BYTES));
+    }
     buffer.set(chunk, collector.length);
     collector.length = end;
   }

@@ -196,7 +196,8 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
       return;
     }
     try {
-      this.#sink.start(this.#head.headers, controller);
+      // Raw headers are a list for HTTP/1 only. The streams of HTTP/2 share the reads of their connection.
+      this.#sink.start(this.#head.headers, controller, Array.isArray(controller.rawHeaders));
     } catch (error) {
       this.#fail(toHttpError(error, false));
     }

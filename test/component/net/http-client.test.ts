@@ -522,6 +522,24 @@ describe('TLS and HTTP/2', () => {
     expect((await client.request(get(tls.url, { timeoutMs: 1_000 }))).status).toBe(200);
   });
 
+  test.each([true, false])(
+    'long bodies that arrive at once stay whole, HTTP/2: %s',
+    async (http2) => {
+      await using tls = await startTlsSite({ http2 });
+      const client = open({ allow: parseNetworkAllow(tls.host), ca: TLS_FIXTURE.cert });
+      const texts = Array.from({ length: 6 }, (_, n) => `${n}`.repeat(700_000));
+      const bodies = await Promise.all(
+        texts.map(async (text) => {
+          const body = Buffer.from(text);
+          const answer = await client.request({ ...get(tls.url), method: 'POST', body });
+          return JSON.parse(Buffer.from(answer.body).toString()) as Record<string, string>;
+        }),
+      );
+      expect(bodies.map(({ body }, n) => body === texts[n])).toEqual(texts.map(() => true));
+      expect(bodies[0]?.httpVersion).toBe(http2 ? '2.0' : '1.1');
+    },
+  );
+
   test('HTTP/1.1 otherwise', async () => {
     await using tls = await startTlsSite({ http2: false });
     const client = open({ allow: parseNetworkAllow(tls.host), ca: TLS_FIXTURE.cert });

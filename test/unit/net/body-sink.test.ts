@@ -31,6 +31,31 @@ test('a body without an encoding is kept as it arrives', async () => {
   expect(Buffer.from(sink.take()).equals(TEXT)).toBe(true);
 });
 
+test('a read of the connection is freed when the next one has come, a part of one is not', async () => {
+  const { sink, source, ended } = open();
+  sink.start([], source, true);
+  const reads = [1, 2, 3].map((value) => new Uint8Array(65_536).fill(value));
+  const [whole, halved, last] = reads as [Uint8Array, Uint8Array, Uint8Array];
+  for (const piece of [whole, halved.subarray(0, 9_000), halved.subarray(9_000), last]) {
+    sink.write(piece);
+  }
+  expect(reads.map((read) => read.byteLength)).toEqual([0, 65_536, 65_536]);
+  sink.end();
+  await ended;
+  const body = Buffer.concat([1, 2, 3].map((value) => Buffer.alloc(65_536, value)));
+  expect(Buffer.from(sink.take()).equals(body)).toBe(true);
+});
+
+test('reads that streams share are not freed', async () => {
+  const { sink, source, ended } = open();
+  sink.start([], source);
+  const reads = [new Uint8Array(65_536), new Uint8Array(65_536)];
+  for (const read of reads) sink.write(read);
+  sink.end();
+  await ended;
+  expect(reads.map((read) => read.byteLength)).toEqual([65_536, 65_536]);
+});
+
 test('an encoded body is decoded, and bytes behind its end are dropped', async () => {
   const { sink, source, ended } = open();
   sink.start([['content-encoding', 'gzip']], source);
