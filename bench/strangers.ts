@@ -5,11 +5,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { call, startBench, TOKEN } from './bench-setup.ts';
 
 // Measures how long 10,000 calls of strangers at once delay the calls of a tenant: 100 HTTP/2
-// connections send 100 requests each. Their bytes are prepared, so that the sender costs little.
+// connections send 100 requests each, and 1,000 send 100 each that never end. Their bytes are prepared, so that the sender costs little.
 // A tenant reads a crawler every 5 ms; printed is his slowest answer, in quiet and during each burst.
 // An argument runs only the kinds whose name holds it: `npm run bench:strangers -- gRPC`.
 
 const CONNECTIONS = 100;
+const MANY_CONNECTIONS = 1_000;
 const STREAMS = 100;
 const BURSTS = 5;
 const SAMPLE_MS = 5;
@@ -18,7 +19,10 @@ const LONGEST_BURST_MS = 20_000;
 
 const WRONG = 'authorization';
 const KINDS: Readonly<
-  Record<string, { path: string; method: string; extra?: [string, string][] }>
+  Record<
+    string,
+    { path: string; method: string; extra?: [string, string][]; connections?: number }
+  >
 > = {
   'GET /healthz': { path: '/healthz', method: 'GET' },
   'REST with a wrong token': {
@@ -32,6 +36,11 @@ const KINDS: Readonly<
     extra: [[WRONG, 'Bearer wrong-token-of-nobody']],
   },
   'gRPC without a message': { path: '/grpc.health.v1.Health/Check', method: 'HALF' },
+  '100,000 without a message': {
+    path: '/queuedcrawler.v1.CrawlerService/ListCrawlers',
+    method: 'HALF',
+    connections: MANY_CONNECTIONS,
+  },
 };
 
 const PREFACE = Buffer.concat([
@@ -81,8 +90,9 @@ function requests(kind: keyof typeof KINDS): Buffer {
 /** Sends a burst, and resolves when no more replies come. */
 async function sendBurst(port: number, kind: string): Promise<void> {
   const bytes = requests(kind);
+  const { connections = CONNECTIONS } = KINDS[kind] ?? {};
   const sockets: Socket[] = [];
-  for (let n = 0; n < CONNECTIONS; n += 1) {
+  for (let n = 0; n < connections; n += 1) {
     const socket = connect(port, '127.0.0.1').on('error', () => undefined);
     sockets.push(socket);
     await once(socket, 'connect');
