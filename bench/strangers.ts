@@ -19,10 +19,7 @@ const LONGEST_BURST_MS = 20_000;
 
 const WRONG = 'authorization';
 const KINDS: Readonly<
-  Record<
-    string,
-    { path: string; method: string; extra?: [string, string][]; connections?: number }
-  >
+  Record<string, { path: string; method: string; extra?: [string, string][]; connections?: number }>
 > = {
   'GET /healthz': { path: '/healthz', method: 'GET' },
   'REST with a wrong token': {

@@ -145,6 +145,12 @@ export const errorTable: readonly ErrorReason[] = [
       'Other calls changed the pools of the account all the time, or it was removed. Try again.',
   },
   {
+    reason: 'pools_sealed',
+    as: ['failed_precondition'],
+    meaning:
+      'The pools of the account were sealed with another PROXY_SEAL_KEY. The operator sets the one before.',
+  },
+  {
     reason: 'invalid_pool',
     as: ['invalid'],
     meaning:

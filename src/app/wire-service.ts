@@ -17,7 +17,7 @@ export interface ServiceParts {
   readonly scheduler: Scheduler;
   readonly engines: Engines;
   readonly waysOut: WaysOut;
-  /** Seals what the database keeps sealed. */
+  /** Of the database: seals the pools of accounts where the operator has set no key of its own. */
   readonly secret: string;
 }
 
@@ -33,7 +33,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     browser,
     robots: createRobotsGate({ client, clock }),
     waysOut,
-    secret,
+    poolSecrets: config.proxySealKey === '' ? [secret] : [config.proxySealKey, secret],
     shared: pools.dispatch,
     webhook: createWebhook({
       client,

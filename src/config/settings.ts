@@ -325,6 +325,13 @@ export const settings = {
     meaning:
       'What proxies are asked to connect to: the address that was judged here, or the name, for proxies that take nothing else.',
   },
+  proxySealKey: {
+    variable: 'PROXY_SEAL_KEY',
+    fallback: '',
+    parse: token,
+    meaning:
+      'Secret that seals the proxy URLs of accounts in the database; the same for all processes. Without it the key is in the database, too.',
+  },
   mcp: {
     variable: 'MCP',
     fallback: 'read',

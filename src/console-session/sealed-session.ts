@@ -23,7 +23,7 @@ const MAX_SEALED = 4_000;
 
 /** Makes the seal of a secret. */
 export function createSessionSeal(secret: string): SessionSeal {
-  const { seal, open } = createSeal<SealedSession>(secret, 'console sessions');
+  const { seal, open } = createSeal<SealedSession>([secret], 'console sessions');
   return {
     cookieName: `console-${deriveKey(secret, 'console cookie', 6).toString('hex')}`,
     seal,

@@ -15,9 +15,30 @@ export function deriveKey(secret: string, use: string, bytes: number): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', use, bytes));
 }
 
-/** Makes the seal of a secret for one use, by AES-256-GCM over the value's JSON. */
-export function createSeal<Value>(secret: string, use: string): Seal<Value> {
-  const key = deriveKey(secret, use, 32);
+/**
+ * Makes the seal of a secret for one use, by AES-256-GCM over the value's JSON. It opens what was
+ * sealed by any of the secrets, and seals by the first.
+ */
+export function createSeal<Value>(
+  secrets: readonly [string, ...string[]],
+  use: string,
+): Seal<Value> {
+  const [first, ...former] = secrets;
+  const seal = sealOf<Value>(deriveKey(first, use, 32));
+  const others = former.map((secret) => sealOf<Value>(deriveKey(secret, use, 32)));
+  return {
+    seal: seal.seal,
+    open(sealed) {
+      for (const each of [seal, ...others]) {
+        const value = each.open(sealed);
+        if (value !== undefined) return value;
+      }
+      return undefined;
+    },
+  };
+}
+
+function sealOf<Value>(key: Buffer): Seal<Value> {
   return {
     seal(value) {
       const nonce = randomBytes(NONCE_BYTES);

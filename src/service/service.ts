@@ -77,8 +77,8 @@ export interface ServiceDeps {
   readonly browser: CrawlEngine;
   readonly robots: RobotsGate;
   readonly waysOut: WaysOut;
-  /** The secret that seals what the database keeps sealed. */
-  readonly secret: string;
+  /** Seal the pools of accounts: the first does so now, the others did before. */
+  readonly poolSecrets: readonly [string, ...string[]];
   readonly shared: SharedResources;
   readonly webhook: Webhook;
   readonly mailer: Mailer;
@@ -202,7 +202,7 @@ export function createService(deps: ServiceDeps): Service {
   });
   const accountPools = createAccountPools({
     store,
-    seal: createSeal(deps.secret, 'pools of proxies'),
+    seal: createSeal(deps.poolSecrets, 'pools of proxies'),
     clock,
     whyNotUsable: settings.whyNotUsable,
     onChange: (accountId) => usablePools.forget(accountId),

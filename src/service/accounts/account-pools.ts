@@ -62,6 +62,11 @@ export interface AccountPools {
   create(accountId: string, name: string, input: OwnPoolInput): Promise<OwnPoolDetails>;
 }
 
+/** Whether the pools of an account could not be read because of their key. */
+export function isOfOtherKey(error: unknown): boolean {
+  return error instanceof DomainError && error.reason === 'pools_sealed';
+}
+
 /** What is sealed. The account's id keeps the pools of one from being taken for another's. */
 export interface SealedContent {
   readonly accountId: string;
@@ -95,7 +100,11 @@ export function createAccountPools(deps: {
   function unsealed(accountId: string, { version, sealed }: SealedPools): ReadPools {
     const content = seal.open(sealed);
     if (content?.accountId !== accountId) {
-      throw new Error('the pools of an account were sealed by another secret');
+      throw new DomainError(
+        'failed_precondition',
+        'pools_sealed',
+        'The proxy URLs were sealed with another PROXY_SEAL_KEY than the service has now.',
+      );
     }
     const { own } = content;
     return { version, own, pools: own.map((each) => toPool(accountId, each)) };

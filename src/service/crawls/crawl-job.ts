@@ -20,12 +20,15 @@ import type { JobOutcome } from '../../store/store.ts';
 import type { CrawlResult } from '../../threads/build-result.ts';
 import type { Crawled, CrawlOrder } from '../../threads/crawl-threads.ts';
 import { ThreadLost } from '../../threads/thread-lost.ts';
+import { isOfOtherKey } from '../accounts/account-pools.ts';
 import type { Crawling, PoliteCrawl } from './crawling.ts';
 import type { Ladders, RungTry } from './ladder.ts';
 import type { ProxyBudgets } from './proxy-budgets.ts';
 
 /** Before a job for which the process had no room is tried again. */
 const BUSY_MS = 5_000;
+/** Before a host is asked again whose proxies could not be read. */
+const UNREAD_MS = 5_000;
 /** Before a crawl whose thread ended because of another one is tried again. */
 const LOST_MS = 1_000;
 /** Crawls that ended their thread: the third ends the job. */
@@ -182,31 +185,45 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     return { ...retry(job, dueAt, { failure: failure.reason, tries }), ...told };
   }
 
+  async function crawl(
+    job: QueuedJob,
+    crawler: Crawler,
+    signal: AbortSignal,
+    { hostAwaySince, onSent }: HostInquiry = {},
+  ): Promise<JobEnd> {
+    if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
+    const rungTry =
+      crawler.escalate === undefined ? undefined : await deps.ladders.start(job, crawler);
+    const triesAfter = startTry(job, rungTry?.rung.name);
+    let crawled: PoliteCrawl;
+    try {
+      const order = toOrder(job, crawler, onSent, rungTry, deps.budgets.of(crawler));
+      crawled = await crawling.crawl(order, signal);
+    } catch (error) {
+      if (error instanceof ThreadLost) return endLost(job, crawler, error, triesAfter);
+      throw error;
+    }
+    const ended = await endTry({ job, crawler, crawled, hostAwaySince, rungTry, triesAfter });
+    const { proxyBytes = 0 } = crawled;
+    return proxyBytes === 0 ? ended : { ...ended, outcome: { ...ended.outcome, proxyBytes } };
+  }
+
+  /** Leaves the URL in the queue, and its host alone for a while. */
+  async function waitForPools(job: QueuedJob, crawler: Crawler): Promise<JobEnd> {
+    const proxyOpensAtMs = clock.now().getTime() + UNREAD_MS;
+    const order = toOrder(job, crawler);
+    const page = failedPage(order.task, 'proxy_unavailable', UNREAD_MS);
+    const crawled = { ...(await crawling.result(page, order)), proxyOpensAtMs };
+    const about = { job, crawler, crawled, hostAwaySince: undefined, rungTry: undefined };
+    return endTry({ ...about, triesAfter: startTry(job) });
+  }
+
   return {
-    async crawl(job, crawler, signal, { hostAwaySince, onSent } = {}) {
-      if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
-      const rungTry =
-        crawler.escalate === undefined ? undefined : await deps.ladders.start(job, crawler);
-      const triesAfter = startTry(job, rungTry?.rung.name);
-      let crawled: PoliteCrawl;
-      try {
-        const order = toOrder(job, crawler, onSent, rungTry, deps.budgets.of(crawler));
-        crawled = await crawling.crawl(order, signal);
-      } catch (error) {
-        if (error instanceof ThreadLost) return endLost(job, crawler, error, triesAfter);
+    crawl: (job, crawler, ...rest) =>
+      crawl(job, crawler, ...rest).catch((error: unknown) => {
+        if (isOfOtherKey(error)) return waitForPools(job, crawler);
         throw error;
-      }
-      const ended = await endTry({
-        job,
-        crawler,
-        crawled,
-        hostAwaySince,
-        rungTry,
-        triesAfter,
-      });
-      const { proxyBytes = 0 } = crawled;
-      return proxyBytes === 0 ? ended : { ...ended, outcome: { ...ended.outcome, proxyBytes } };
-    },
+      }),
 
     async expire(job, crawler) {
       const order = toOrder(job, crawler);

@@ -75,7 +75,10 @@ export function createUsablePools(deps: {
       const version = read?.version ?? before?.version ?? 0;
       return keep(accountId, { version, own, usable: usablePools(operators, own), readMs });
     } catch (err) {
-      if (before === undefined) throw err;
+      if (before === undefined) {
+        logger.warn({ err, accountId }, 'the pools of an account were not read');
+        throw err;
+      }
       logger.warn({ err, accountId }, 'the pools of an account were not read; the last are used');
       return keep(accountId, { ...before, readMs });
     }

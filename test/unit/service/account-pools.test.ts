@@ -29,7 +29,7 @@ function contested(races: number) {
         },
       },
     },
-    seal: createSeal<SealedContent>('secret', 'pools'),
+    seal: createSeal<SealedContent>(['secret'], 'pools'),
     clock: createTestClock(),
     whyNotUsable: () => undefined,
     onChange: (accountId) => changed.push(accountId),
