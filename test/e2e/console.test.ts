@@ -216,7 +216,7 @@ test('a crawler is made with its settings, edited, paused, unpaused, purged and 
     await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
     expect((await crawler('made')).status).toBe('running');
 
-    await page.getByRole('button', { name: 'Delete the crawler' }).click();
+    await page.getByRole('button', { name: 'Delete…' }).click();
     await page.getByLabel('Type made to confirm').fill('made');
     await page.getByRole('button', { name: 'Delete', exact: true }).click();
     await page.getByRole('heading', { name: 'Crawlers' }).waitFor();
@@ -231,7 +231,7 @@ test('results are shown as page, source and tree, and removed', async () => {
     await page.getByRole('button', { name: /Open the result of .*article/ }).click();
     const preview = page.frameLocator('iframe.preview').frameLocator('iframe');
     await preview.getByText('Rain again on the coast').waitFor();
-    await page.getByRole('button', { name: 'Source' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Source' }).click();
     await page
       .getByRole('region', { name: /text\/html/ })
       .getByText('<title>')
@@ -481,7 +481,7 @@ test('the operator makes an account, limits it, replaces a token and deletes it'
     await page.getByText('Saved account client.').waitFor();
     expect(Number((await account()).limits?.crawlers)).toBe(3);
     await open.click();
-    await page.getByRole('button', { name: 'New Normal token' }).click();
+    await page.getByRole('button', { name: 'New token…', exact: true }).click();
     const replace = page.getByRole('button', { name: 'Replace' });
     expect(await replace.isDisabled()).toBe(true);
     expect((await scene.app.rest('GET', `/crawler/${token.trim()}`)).status).toBe(200);

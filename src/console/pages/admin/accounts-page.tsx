@@ -15,10 +15,12 @@ import { Pager } from '../../ui/pager.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 import { AccountDialog } from './account-dialog.tsx';
 import { NewAccountDialog } from './new-account-dialog.tsx';
+import { RotateTokenDialog } from './rotate-token-dialog.tsx';
 
 /** All accounts, for the operator. */
 export function AccountsPage() {
   const isMaking = useSignal(false);
+  const rotating = useSignal('');
   const pages = usePages('accounts', async (pageToken, signal) => {
     const { accounts, nextPageToken } = await operatorClients().accounts.listAccounts(
       { pageSize: 100, pageToken },
@@ -98,13 +100,25 @@ export function AccountsPage() {
                 id: 'actions',
                 title: '',
                 cell: (account) => (
-                  <Button
-                    small
-                    label={`Open account ${account.name}`}
-                    onClick={() => setQuery('account', account.name)}
-                  >
-                    Open
-                  </Button>
+                  <span class="row tight">
+                    <Button
+                      small
+                      label={`Open account ${account.name}`}
+                      onClick={() => setQuery('account', account.name)}
+                    >
+                      Open
+                    </Button>
+                    <Button
+                      small
+                      kind="plain"
+                      label={`New token for ${account.name}`}
+                      onClick={() => {
+                        rotating.value = account.name;
+                      }}
+                    >
+                      New token…
+                    </Button>
+                  </span>
                 ),
               },
             ]}
@@ -117,6 +131,14 @@ export function AccountsPage() {
           onClose={() => {
             isMaking.value = false;
             pages.refresh();
+          }}
+        />
+      )}
+      {rotating.value !== '' && (
+        <RotateTokenDialog
+          account={rotating.value}
+          onClose={() => {
+            rotating.value = '';
           }}
         />
       )}

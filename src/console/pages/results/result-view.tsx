@@ -10,7 +10,7 @@ import { JsonTree } from '../../ui/json-tree.tsx';
 import { Notice } from '../../ui/notice.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { HtmlPreview } from './html-preview.tsx';
-import type { CrawledPage } from './page-content.ts';
+import { type CrawledPage, isText } from './page-content.ts';
 import { StatusBadge } from './status-badge.tsx';
 
 const VIEWS = ['', 'image', 'preview', 'tree', 'source', 'picture', 'headers'] as const;
@@ -23,7 +23,7 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
   if (/^image\//i.test(page.contentType)) views.push(['image', 'Picture']);
   if (json !== undefined) views.push(['tree', 'JSON']);
   else if (isHtml(page)) views.push(['preview', 'Preview']);
-  if (isText(page)) {
+  if (isText(page.contentType)) {
     views.push(['source', page.contentType.includes('markdown') ? 'Markdown' : 'Source']);
   }
   if (page.screenshot !== '') views.push(['picture', 'Screenshot']);
@@ -112,10 +112,6 @@ function fileName({ rid, contentType }: CrawledPage): string {
   const type =
     /(pdf|json|html|markdown|png|jpeg|gif|webp|svg|avif)/.exec(contentType)?.[1] ?? 'txt';
   return `${rid || 'page'}.${type === 'markdown' ? 'md' : type}`;
-}
-
-function isText({ contentType }: CrawledPage): boolean {
-  return contentType === '' || /text|json|xml|javascript|html/i.test(contentType);
 }
 
 function isHtml({ contentType, text }: CrawledPage): boolean {

@@ -20,6 +20,7 @@ import { usePages } from '../../ui/use-pages.ts';
 import { fileRow } from '../crawler/file-row.ts';
 import { MatchActions } from '../crawler/match-actions.tsx';
 import { addressFilter, FilterBar } from '../crawler/match-filter.tsx';
+import { isText } from './page-content.ts';
 import { StatusBadge } from './status-badge.tsx';
 import { StoredPageDialog } from './stored-page.tsx';
 
@@ -183,7 +184,7 @@ export function ResultsCard(props: {
           {
             id: 'actions',
             title: '',
-            cell: ({ rid, pushedUrl }) => (
+            cell: ({ rid, pushedUrl, contentType }) => (
               <span class="row tight">
                 <Button
                   small
@@ -194,6 +195,19 @@ export function ResultsCard(props: {
                 >
                   Open
                 </Button>
+                {isText(contentType) && (
+                  <Button
+                    small
+                    kind="plain"
+                    label={`Source of the result of ${pushedUrl}`}
+                    onClick={() => {
+                      setQuery('view', 'source');
+                      setQuery(openParameter, rid);
+                    }}
+                  >
+                    Source
+                  </Button>
+                )}
                 <AskingButton
                   small
                   text="Remove"
