@@ -109,9 +109,9 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
           <header class="bar">
             <Crumbs />
             <div class="bar-end">
+              <LiveBadge />
               <Who />
               <PushPills />
-              <LiveBadge />
               <Button
                 onClick={() => {
                   openPanel.value = 'palette';

@@ -150,7 +150,7 @@ function KnownCrawler(props: {
         </div>
       </div>
       <FaultNotice fault={pause.fault ?? feed.fault} />
-      <AttentionNotices crawler={crawler} />
+      <AttentionNotices key={tab} crawler={crawler} />
       <nav class="tabs" aria-label={`Parts of ${name}`}>
         {tabsOf(crawler).map(([id, title]) => (
           <Link key={id} to={`/crawlers/${name}/${id}`} current={tab === id}>

@@ -9,7 +9,7 @@ import { Button } from '../../ui/button.tsx';
 import { CallPreview } from '../../ui/call-preview.tsx';
 import { Card } from '../../ui/card.tsx';
 import { Form } from '../../ui/form.tsx';
-import { FaultNotice, Notice } from '../../ui/notice.tsx';
+import { FaultNotice, LiveNotice } from '../../ui/notice.tsx';
 import { ShownOnce } from '../../ui/shown-once.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { CallbackField, changedSettings, SettingFields } from '../crawlers/crawler-form.tsx';
@@ -56,17 +56,19 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
               required
               onChange={edit}
             />
-            {overtaken.length > 0 && (
-              <Notice kind="warn" title="Somebody else has changed this">
-                <ul>
-                  {overtaken.map(({ title, now, mine }) => (
-                    <li key={title}>
-                      {title} is now {now}. Saving sets it to {mine}.
-                    </li>
-                  ))}
-                </ul>
-              </Notice>
-            )}
+            <LiveNotice
+              isOn={overtaken.length > 0}
+              kind="warn"
+              title="Somebody else has changed this"
+            >
+              <ul>
+                {overtaken.map(({ title, now, mine }) => (
+                  <li key={title}>
+                    {title} is now {now}. Saving sets it to {mine}.
+                  </li>
+                ))}
+              </ul>
+            </LiveNotice>
             <FaultNotice fault={save.fault} />
             <div class="row spread">
               <span class="muted small">
