@@ -118,9 +118,14 @@ export function createListings(collections: Collections): ListingStore {
     return readLight(cursor);
   }
 
-  async function crawlersOf(ids: readonly string[], limit: number): Promise<CrawlerDocument[]> {
+  async function crawlersOf(
+    ids: readonly string[],
+    limit: number,
+    nameContains = '',
+  ): Promise<CrawlerDocument[]> {
+    const name = { $regex: nameContains.replaceAll(/\W/g, String.raw`\$&`), $options: 'i' };
     const found = await collections.crawlers
-      .find({ accountId: { $in: [...ids] } })
+      .find({ accountId: { $in: [...ids] }, ...(nameContains === '' ? {} : { name }) })
       .sort({ accountId: 1, name: 1 })
       .limit(limit * ids.length)
       .toArray();
@@ -131,11 +136,13 @@ export function createListings(collections: Collections): ListingStore {
     }
     // Accounts with more may have taken the places of others.
     const alone: CrawlerDocument[] = [];
-    for (const accountId of ids) alone.push(...(await crawlersOf([accountId], limit)));
+    for (const accountId of ids)
+      alone.push(...(await crawlersOf([accountId], limit, nameContains)));
     return alone;
   }
 
   async function overviews(found: readonly CrawlerDocument[]): Promise<CrawlerOverview[]> {
+    if (found.length === 0) return [];
     const ids = found.map(({ _id }) => _id);
     const [parts, heldUp] = await Promise.all([
       readParts(collections, ids),
@@ -151,7 +158,8 @@ export function createListings(collections: Collections): ListingStore {
   }
 
   return {
-    crawlers: async (accountIds, limit) => overviews(await crawlersOf(accountIds, limit)),
+    crawlers: async (accountIds, limit, nameContains) =>
+      overviews(await crawlersOf(accountIds, limit, nameContains)),
 
     async troubled(queueLimit, limit) {
       const [paused, counted, heldUp] = await Promise.all([
