@@ -525,6 +525,17 @@ test('the operator sees processes and database, and what is not set up', async (
     await page.getByText('answers you').waitFor();
     await page.getByText('Embedded').waitFor();
     await page.getByText(`Version ${VERSION}`).waitFor();
+    await page.getByText('SIGTERM drains a process').waitFor();
+    for (const name of [
+      /^Crawls and deliveries under way, now \d/,
+      /, now \d.* %$/,
+      /, now .* MiB$/,
+    ]) {
+      await page.getByRole('img', { name }).waitFor();
+    }
+    const metrics = page.context().waitForEvent('page');
+    await page.getByRole('link', { name: 'Metrics' }).click();
+    await (await metrics).getByText('queued_crawler_').first().waitFor();
     await page.getByRole('link', { name: 'Setup' }).click();
     await page.getByText('SMTP_URL', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Try mail and browser' }).click();

@@ -11,7 +11,7 @@ import { Card } from '../../ui/card.tsx';
 import { DataTable } from '../../ui/data-table.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { Empty, Loading } from '../../ui/notice.tsx';
-import { Pager } from '../../ui/pager.tsx';
+import { ListPager } from '../../ui/pager.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 import { AccountDialog } from './account-dialog.tsx';
 import { NewAccountDialog } from './new-account-dialog.tsx';
@@ -21,9 +21,9 @@ import { RotateTokenDialog } from './rotate-token-dialog.tsx';
 export function AccountsPage() {
   const isMaking = useSignal(false);
   const rotating = useSignal('');
-  const pages = usePages('accounts', async (pageToken, signal) => {
+  const pages = usePages('accounts', async (pageToken, pageSize, signal) => {
     const { accounts, nextPageToken } = await operatorClients().accounts.listAccounts(
-      { pageSize: 100, pageToken },
+      { pageSize, pageToken },
       { signal },
     );
     return { rows: accounts, nextPageToken };
@@ -124,7 +124,7 @@ export function AccountsPage() {
             ]}
           />
         )}
-        <Pager pages={pages} />
+        <ListPager pages={pages} />
       </Card>
       {isMaking.value && (
         <NewAccountDialog

@@ -38,9 +38,15 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
         items={[
           ['Status', <StatusBadge cbStatus={page.cbStatus} failure={page.failure} />],
           ['Site answered', page.originalStatus === 0 ? 'nothing' : page.originalStatus],
-          ['Type', page.contentType || '–'],
+          ['Type', page.contentType.split(';')[0] || '–'],
+          ...charsetOf(page),
           ['Size', bytes(page.byteCount)],
-          ['Address', page.url || page.pushedUrl],
+          ...(isRedirected(page)
+            ? ([
+                ['Pushed', page.pushedUrl],
+                ['Redirected to', page.url],
+              ] as const)
+            : [['Address', page.url || page.pushedUrl] as const]),
           ...(page.rid === '' ? [] : [['rid', <code>{page.rid}</code>] as const]),
           ...(page.rung === undefined ? [] : [['Rung', page.rung] as const]),
           ...(page.climbed === undefined ? [] : [['Blocked before', page.climbed] as const]),
@@ -82,6 +88,21 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
       )}
     </div>
   );
+}
+
+function isRedirected({ url, pushedUrl }: CrawledPage): boolean {
+  return url !== '' && URL.parse(url)?.href !== URL.parse(pushedUrl)?.href;
+}
+
+/** The charset of a text: that of the site, where its headers are known, and the one it is kept in. */
+function charsetOf({ contentType, headers }: CrawledPage): readonly (readonly [string, string])[] {
+  const named = (type: string): string | undefined =>
+    /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(type)?.[1]?.toLowerCase();
+  const kept = named(contentType);
+  const header = Object.entries(headers).find(([name]) => /^content[-_]type$/i.test(name));
+  const sent = named(header?.[1] ?? '') ?? kept;
+  if (kept === undefined || sent === undefined) return [];
+  return [['Charset', sent === kept ? kept : `${sent}, kept as ${kept}`]];
 }
 
 /** As an image element shows it, which runs no scripts, whatever it holds. */

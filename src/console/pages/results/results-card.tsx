@@ -86,8 +86,8 @@ export function ResultsCard(props: {
     );
   const pages = usePages(
     `results ${crawler} ${outcome.value} ${filter.key}`,
-    async (pageToken, signal) => {
-      const { results, nextPageToken } = await read(50, pageToken, signal);
+    async (pageToken, pageSize, signal) => {
+      const { results, nextPageToken } = await read(pageSize, pageToken, signal);
       return { rows: results, nextPageToken };
     },
     props.changes,

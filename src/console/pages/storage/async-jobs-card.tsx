@@ -17,9 +17,9 @@ export function AsyncJobsCard(props: { readonly title: string; readonly type: To
   const { crawlers } = clientsFor(props.type);
   const pages = usePages(
     `async ${props.type}`,
-    async (pageToken, signal) => {
+    async (pageToken, pageSize, signal) => {
       const { jobs, nextPageToken } = await crawlers.listAsyncJobs(
-        { pageSize: 50, pageToken },
+        { pageSize, pageToken },
         { signal },
       );
       return { rows: jobs, nextPageToken };
