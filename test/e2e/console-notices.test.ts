@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
-import { allFaults, goWithin } from '../support/console-pages.ts';
+import { allFaults, goWithin, untilRead } from '../support/console-pages.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -52,12 +52,6 @@ async function controlsOf(page: Page): Promise<string[]> {
 }
 
 const notices = (page: Page) => page.getByRole('region', { name: 'Notices' });
-
-/** Waits until what the page reads at first is there. */
-async function untilRead(page: Page): Promise<void> {
-  await page.locator('main h1').waitFor();
-  await page.getByText('Loading…').first().waitFor({ state: 'detached' });
-}
 
 test.for([
   '/crawlers',

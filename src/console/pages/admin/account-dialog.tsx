@@ -104,6 +104,7 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
         <div class="row spread">
           <div class="row">
             <Button
+              opensDialog
               onClick={() => {
                 isRotating.value = true;
               }}
@@ -112,6 +113,7 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
             </Button>
             <Button
               kind="danger"
+              opensDialog
               onClick={() => {
                 isDeleting.value = true;
               }}

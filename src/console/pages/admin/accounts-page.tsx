@@ -52,7 +52,7 @@ export function AccountsPage() {
           <h1>Accounts</h1>
           <p>Each client of the service has one, with two tokens and its own limits.</p>
         </div>
-        <Button kind="primary" onClick={make}>
+        <Button kind="primary" opensDialog onClick={make}>
           <Icon name="add" size={16} /> New account
         </Button>
       </div>
@@ -103,6 +103,7 @@ export function AccountsPage() {
                   <span class="row tight">
                     <Button
                       small
+                      opensDialog
                       label={`Open account ${account.name}`}
                       onClick={() => setQuery('account', account.name)}
                     >
@@ -111,6 +112,7 @@ export function AccountsPage() {
                     <Button
                       small
                       kind="plain"
+                      opensDialog
                       label={`New token for ${account.name}`}
                       onClick={() => {
                         rotating.value = account.name;

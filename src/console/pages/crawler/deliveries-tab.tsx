@@ -206,6 +206,7 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
               <span class="row tight">
                 <Button
                   small
+                  opensDialog
                   label={`Attempts of ${delivery.url}`}
                   onClick={() => {
                     setQuery('delivery', delivery.rid);

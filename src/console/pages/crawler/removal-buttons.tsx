@@ -21,6 +21,7 @@ export function RemovalButtons({ view }: { readonly view: CrawlerView }) {
       <Button
         kind="plain"
         class="bad-text"
+        opensDialog
         onClick={() => {
           asked.value = 'purge';
         }}
@@ -30,6 +31,7 @@ export function RemovalButtons({ view }: { readonly view: CrawlerView }) {
       <Button
         kind="plain"
         class="bad-text"
+        opensDialog
         onClick={() => {
           asked.value = 'delete';
         }}

@@ -188,6 +188,7 @@ export function ResultsCard(props: {
               <span class="row tight">
                 <Button
                   small
+                  opensDialog
                   label={`Open the result of ${pushedUrl}`}
                   onClick={() => {
                     setQuery(openParameter, rid);
@@ -199,6 +200,7 @@ export function ResultsCard(props: {
                   <Button
                     small
                     kind="plain"
+                    opensDialog
                     label={`Source of the result of ${pushedUrl}`}
                     onClick={() => {
                       setQuery('view', 'source');

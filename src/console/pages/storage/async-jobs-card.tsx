@@ -43,6 +43,7 @@ export function AsyncJobsCard(props: { readonly title: string; readonly type: To
         <Button
           small
           kind="danger"
+          opensDialog
           onClick={() => {
             isPurge.value = true;
           }}
