@@ -523,7 +523,10 @@ test('the operator sees processes and database, and what is not set up', async (
   browser.problems.splice(0).forEach((each) => expect(each).toContain('401'));
   await closing(page, async () => {
     await page.getByText('answers you').waitFor();
-    await page.getByText('Embedded').waitFor();
+    await page
+      .getByText(/^(Embedded|MongoDB)/)
+      .first()
+      .waitFor();
     await page.getByText(`Version ${VERSION}`).waitFor();
     await page.getByText('SIGTERM drains a process').waitFor();
     for (const name of [
