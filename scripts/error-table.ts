@@ -227,6 +227,12 @@ export const errorTable: readonly ErrorReason[] = [
     meaning: 'Too many clients watch the health of the service.',
   },
   {
+    reason: 'too_many_crawlers_to_watch',
+    as: ['failed_precondition'],
+    meaning:
+      'The account has more than 10,000 crawlers, and this one is not among the first by name.',
+  },
+  {
     reason: 'too_many_streams',
     as: ['exhausted'],
     meaning:

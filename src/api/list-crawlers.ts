@@ -63,6 +63,7 @@ export function createCrawlerLists(deps: {
       ),
       nextPageToken: toPageToken(page.cursor),
       total: page.total,
+      isPartial: page.isPartial,
     };
   };
 }

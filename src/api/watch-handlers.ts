@@ -49,6 +49,7 @@ export function watchHandlers(deps: {
           ),
           removed: [...news.removed],
           isComplete: news.isComplete,
+          isPartial: news.isPartial,
           observedAt: timestampFromDate(toWall(clock, now)),
         };
       }

@@ -16,6 +16,7 @@ import { StoragePage } from './pages/storage/storage-page.tsx';
 import { PAGES, type PagePath, pageOf } from './shell/pages.ts';
 import { Link, segments } from './shell/route.tsx';
 import { Shell } from './shell/shell.tsx';
+import { FloatingRegion } from './ui/floating.tsx';
 import { Empty } from './ui/notice.tsx';
 
 /** What shows each page; `values` are the parts of its path that vary. */
@@ -38,11 +39,17 @@ const SHOWN: Readonly<Record<PagePath, (...values: string[]) => JSX.Element>> = 
 /** The whole console. */
 export function App() {
   if (session.value === null) return null;
-  if (session.value === undefined) return <SignInPage />;
   return (
-    <Shell>
-      <Page />
-    </Shell>
+    <>
+      {session.value === undefined ? (
+        <SignInPage />
+      ) : (
+        <Shell>
+          <Page />
+        </Shell>
+      )}
+      <FloatingRegion />
+    </>
   );
 }
 

@@ -107,9 +107,14 @@ export interface FoundRid {
 export interface ListingStore {
   /**
    * The crawlers of these accounts with their counters, in one query; those of the service itself
-   * included. Of an account with more than `limit` the first by name.
+   * included. Of an account with more than `limit` the first by name. `nameContains`, in lower case,
+   * leaves only those with that part in their name, upper and lower case alike.
    */
-  crawlers(accountIds: readonly string[], limit: number): Promise<CrawlerOverview[]>;
+  crawlers(
+    accountIds: readonly string[],
+    limit: number,
+    nameContains?: string,
+  ): Promise<CrawlerOverview[]>;
   /**
    * Crawlers that may need attention, up to `limit`: paused by the monitor, with a streak of failed
    * tries, with `queueLimit` queued URLs or more, or held up by a host. Reads the counters of all.

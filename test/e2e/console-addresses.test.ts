@@ -34,10 +34,12 @@ test('the page of a list has an address, and a filter begins at the first page',
   await page.getByRole('button', { name: 'More' }).click();
   await row(page, 60).waitFor();
   const address = pathOf(page.url());
-  expect(address).toContain('page=');
+  expect(address).toContain('page=2');
+  await page.getByText('Page 2 of 3').waitFor();
 
   const colleague = await browser.open(address, NORMAL);
   await row(colleague, 60).waitFor();
+  await colleague.getByText('Page 2 of 3').waitFor();
   expect(await row(colleague, 0).count()).toBe(0);
   await colleague.getByRole('button', { name: 'Back' }).click();
   await row(colleague, 0).waitFor();
@@ -50,6 +52,20 @@ test('the page of a list has an address, and a filter begins at the first page',
   await page.getByRole('button', { name: 'Waiting', exact: true }).click();
   await row(page, 0).waitFor();
   expect(page.url()).not.toContain('page=');
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.getByText('Page 2', { exact: true }).waitFor();
+  await page.getByLabel('Rows of a page').selectOption('100');
+  await row(page, 99).waitFor();
+  expect(await row(page, 100).count()).toBe(0);
+  await page.getByText('Page 1', { exact: true }).waitFor();
+  expect(new URL(page.url()).search).toBe('?state=waiting&rows=100');
+  await page.reload();
+  await row(page, 99).waitFor();
+  await page.getByLabel('Rows of a page').selectOption('200');
+  await row(page, 119).waitFor();
+  // One page holds all; the size can be chosen still.
+  await page.getByLabel('Rows of a page').selectOption('50');
+  await eventually(async () => expect(await row(page, 99).count()).toBe(0));
   await page.context().close();
 });
 

@@ -1,9 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { startApp } from '../support/app.ts';
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
-import { expectAccessiblePages, type PageLook } from '../support/console-pages.ts';
+import { allFaults, expectAccessiblePages, type PageLook } from '../support/console-pages.ts';
 import { type ConsoleScene, startConsoleScene } from '../support/console-scene.ts';
+import { createCrawler } from '../support/crawler-client.ts';
 import { isLong } from '../support/length.ts';
-import { JAVASCRIPT } from '../support/tokens.ts';
+import { JAVASCRIPT, NORMAL } from '../support/tokens.ts';
 
 // What takes too long for `npm test`; the rest is in console.test.ts.
 describe.runIf(isLong)('the console', () => {
@@ -33,6 +35,35 @@ describe.runIf(isLong)('the console', () => {
       { width: 768, theme, zoom: 2 },
     ]);
     await expectAccessiblePages(browser, scene, looks);
+  });
+
+  test('says that of too many crawlers only the first are listed, and finds the others', {
+    timeout: 600_000,
+  }, async () => {
+    const names = Array.from({ length: 10_001 }, (_, at) => `many-${String(at).padStart(5, '0')}`);
+    const left = names.values();
+    await using app = await startApp({
+      env: { ACCOUNT_REQUESTS_PER_SECOND: '0', ACCOUNT_CRAWLERS: '0', ACCOUNT_CONCURRENCY: '0' },
+    });
+    const make = async (): Promise<void> => {
+      for (const name of left) await createCrawler(app, name);
+    };
+    await Promise.all(Array.from({ length: 16 }, make));
+    const last = names.at(-1) ?? '';
+    await using console = await openConsoleBrowser(app.url);
+    const page = await console.open('/crawlers', NORMAL);
+    await page.getByText('Only the first 10,000 crawlers are listed').waitFor();
+    expect(await allFaults(page)).toEqual([]);
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type(last);
+    const palette = page.getByRole('dialog');
+    await palette.getByText('Only the first 10,000 crawlers are searched here').waitFor();
+    expect(await allFaults(page)).toEqual([]);
+    await palette.getByRole('option', { name: /^Find/ }).click();
+    await page.getByRole('main').getByRole('link', { name: last }).click();
+    await page.getByRole('heading', { name: last }).waitFor();
+    expect(console.problems.filter((each) => !each.includes('400'))).toEqual([]);
+    await page.context().close();
   });
 
   test('shows a screenshot that a browser took with the JavaScript token', async () => {

@@ -13,7 +13,14 @@ let app: TestApp;
 let browser: ConsoleBrowser;
 
 beforeAll(async () => {
-  site = await startSite();
+  site = await startSite({
+    routes: {
+      '/cyrillic': (_request, response) => {
+        response.writeHead(200, { 'content-type': 'text/html; charset=windows-1251' });
+        response.end(Buffer.concat([Buffer.from('<p>'), Buffer.from([0xcc, 0xe8, 0xf0])]));
+      },
+    },
+  });
   receiver = await startReceiver({ answer: { status: 500, body: 'database is down' } });
   app = await startApp({ env: { WEBHOOK_RETRY_SCHEDULE: '1h' } });
   browser = await openConsoleBrowser(app.url);
@@ -48,6 +55,22 @@ test('a waiting job has an address, tells what it waits for, and follows until i
   const again = new URL(page.url()).pathname.split('/').at(-1) ?? '';
   await crawler.stored(again);
   expect(site.seen.at(-1)?.headers['user-agent']).toBe('Bot/1');
+  await page.context().close();
+});
+
+test('a result tells where it was redirected to, and its charset', async () => {
+  const crawler = await createCrawler(app, 'redirected');
+  const url = `${site.url}/redirect-to?url=/cyrillic`;
+  const rid = await crawler.push(url, '&get_headers=true');
+  await crawler.stored(rid);
+  const page = await browser.open(`/jobs/${rid}`, NORMAL);
+  const fact = (name: string) => page.locator('.facts > div').filter({ hasText: name });
+  const result = page.getByRole('region', { name: 'Result' });
+  await result.getByText('Redirected to').waitFor();
+  expect(await fact('Redirected to').innerText()).toContain(`${site.url}/cyrillic`);
+  await result.getByText('windows-1251, kept as utf-8').waitFor();
+  await page.getByRole('button', { name: 'Source' }).click();
+  await result.getByText('Мир').waitFor();
   await page.context().close();
 });
 

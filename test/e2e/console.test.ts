@@ -216,7 +216,7 @@ test('a crawler is made with its settings, edited, paused, unpaused, purged and 
     await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
     expect((await crawler('made')).status).toBe('running');
 
-    await page.getByRole('button', { name: 'Delete the crawler' }).click();
+    await page.getByRole('button', { name: 'Delete…' }).click();
     await page.getByLabel('Type made to confirm').fill('made');
     await page.getByRole('button', { name: 'Delete', exact: true }).click();
     await page.getByRole('heading', { name: 'Crawlers' }).waitFor();
@@ -231,7 +231,7 @@ test('results are shown as page, source and tree, and removed', async () => {
     await page.getByRole('button', { name: /Open the result of .*article/ }).click();
     const preview = page.frameLocator('iframe.preview').frameLocator('iframe');
     await preview.getByText('Rain again on the coast').waitFor();
-    await page.getByRole('button', { name: 'Source' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Source' }).click();
     await page
       .getByRole('region', { name: /text\/html/ })
       .getByText('<title>')
@@ -481,7 +481,7 @@ test('the operator makes an account, limits it, replaces a token and deletes it'
     await page.getByText('Saved account client.').waitFor();
     expect(Number((await account()).limits?.crawlers)).toBe(3);
     await open.click();
-    await page.getByRole('button', { name: 'New Normal token' }).click();
+    await page.getByRole('button', { name: 'New token…', exact: true }).click();
     const replace = page.getByRole('button', { name: 'Replace' });
     expect(await replace.isDisabled()).toBe(true);
     expect((await scene.app.rest('GET', `/crawler/${token.trim()}`)).status).toBe(200);
@@ -523,8 +523,22 @@ test('the operator sees processes and database, and what is not set up', async (
   browser.problems.splice(0).forEach((each) => expect(each).toContain('401'));
   await closing(page, async () => {
     await page.getByText('answers you').waitFor();
-    await page.getByText('Embedded').waitFor();
+    await page
+      .getByText(/^(Embedded|MongoDB)/)
+      .first()
+      .waitFor();
     await page.getByText(`Version ${VERSION}`).waitFor();
+    await page.getByText('SIGTERM drains a process').waitFor();
+    for (const name of [
+      /^Crawls and deliveries under way, now \d/,
+      /, now \d.* %$/,
+      /, now .* MiB$/,
+    ]) {
+      await page.getByRole('img', { name }).waitFor();
+    }
+    const metrics = page.context().waitForEvent('page');
+    await page.getByRole('link', { name: 'Metrics' }).click();
+    await (await metrics).getByText('queued_crawler_').first().waitFor();
     await page.getByRole('link', { name: 'Setup' }).click();
     await page.getByText('SMTP_URL', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Try mail and browser' }).click();

@@ -32,7 +32,7 @@ const WITH: Readonly<Record<string, string>> = {
 };
 
 /** Every page of the console with something in it, and the token it needs. */
-function samplesOf(rid: string): readonly (readonly [path: string, token: string])[] {
+export function samplesOf(rid: string): readonly (readonly [path: string, token: string])[] {
   const found = Object.entries(PAGES).flatMap(([path, whose]) => {
     const paths = SAMPLES[path]?.(rid) ?? [path];
     return paths.map((each) => [each, whose === 'operator' ? ADMIN : NORMAL] as const);
@@ -51,8 +51,7 @@ export async function expectAccessiblePages(
   { app }: Pick<ConsoleScene, 'app'>,
   looks: readonly PageLook[],
 ): Promise<void> {
-  const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/deliveries`);
-  const { rid } = (json.deliveries as { rid: string }[])[0] as { rid: string };
+  const rid = await deliveredRid(app);
   const outside = await browser.open('', '');
   await expectAccessible(outside, '/', looks);
   await outside.context().close();
@@ -69,15 +68,19 @@ export async function expectAccessiblePages(
   browser.problems.splice(0).forEach((each) => expect(each).toMatch(/40[14]/));
 }
 
+/** The `rid` of a delivery of the scene. */
+export async function deliveredRid(app: ConsoleScene['app']): Promise<string> {
+  const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/deliveries`);
+  return (json.deliveries as { rid: string }[])[0]?.rid ?? '';
+}
+
 async function expectAccessible(
   page: Page,
   path: string,
   looks: readonly PageLook[],
 ): Promise<void> {
   const metrics = await page.context().newCDPSession(page);
-  await page.locator('main h1').waitFor();
-  // What is being read is not what people look at.
-  await page.getByText('Loading…').first().waitFor({ state: 'detached' });
+  await untilRead(page);
   for (const { width, theme, zoom = 1 } of looks) {
     await metrics.send('Emulation.setDeviceMetricsOverride', {
       width: Math.round(width / zoom),
@@ -100,6 +103,12 @@ async function expectAccessible(
       faults: [],
     });
   }
+}
+
+/** Waits until the page shows what it reads at first: what is being read is not what people look at. */
+export async function untilRead(page: Page): Promise<void> {
+  await page.locator('main h1').waitFor();
+  await page.getByText('Loading…').first().waitFor({ state: 'detached' });
 }
 
 /** Opens a path without loading the console anew, which would end the session. */

@@ -65,9 +65,11 @@ export async function startConsoleScene(): Promise<ConsoleScene> {
   const failing = stack.use(await startReceiver());
   failing.answerProbes({ status: 500 });
   const folder = stack.use(await temporaryFolder());
+  const uri = await mongodbUri(stack);
   const app = stack.use(
     await startProcess({
       DATA_DIR: folder.path,
+      ...(uri === undefined ? {} : { MONGODB_URI: uri }),
       ACCOUNT_EMAIL: 'crawls@example.com',
       PROBE_INTERVAL_SECONDS: '1',
     }),
@@ -113,4 +115,12 @@ export async function startConsoleScene(): Promise<ConsoleScene> {
   );
   const open = stack.move();
   return { app, site, receiver, push, [Symbol.asyncDispose]: () => open.disposeAsync() };
+}
+
+/** A database of its own where the tests run on MongoDB. */
+async function mongodbUri(stack: AsyncDisposableStack): Promise<string | undefined> {
+  if (process.env.TEST_STORE !== 'mongodb') return undefined;
+  // Outside of tests there is no server to ask for.
+  const { testDatabase } = await import('./mongodb.ts');
+  return stack.use(testDatabase()).uri;
 }

@@ -6,7 +6,13 @@ import { faultOf } from '../api/fault.ts';
 import { isAccount } from '../api/session.ts';
 import { count } from '../format/numbers.ts';
 import { runInto, startPush, urlsOf } from '../pages/crawler/push-run.ts';
-import { crawlersSource, knownCrawlers, typeOfCrawler } from '../pages/crawlers/crawler-feed.ts';
+import {
+  areKnownPartial,
+  crawlersSource,
+  knownCrawlers,
+  MAX_LISTED,
+  typeOfCrawler,
+} from '../pages/crawlers/crawler-feed.ts';
 import { Dialog } from '../ui/dialog.tsx';
 import { CheckField } from '../ui/field.tsx';
 import { bound } from '../ui/form.tsx';
@@ -117,6 +123,12 @@ export function Palette() {
           </li>
         )}
       </ul>
+      {areKnownPartial.value && (
+        <p class="muted small card-part">
+          Only the first {count(MAX_LISTED)} crawlers are searched here. “Find” searches the names
+          of all.
+        </p>
+      )}
     </dialog>
   );
 }

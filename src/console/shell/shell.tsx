@@ -90,6 +90,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
           <div class="side-foot">
             <Button
               kind="plain"
+              opensDialog
               onClick={() => {
                 openPanel.value = 'shortcuts';
               }}
@@ -109,10 +110,11 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
           <header class="bar">
             <Crumbs />
             <div class="bar-end">
+              <LiveBadge />
               <Who />
               <PushPills />
-              <LiveBadge />
               <Button
+                opensDialog
                 onClick={() => {
                   openPanel.value = 'palette';
                 }}
@@ -140,6 +142,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
                 kind="plain"
                 class="icon-only narrow-only"
                 label="Search"
+                opensDialog
                 onClick={() => {
                   openPanel.value = 'palette';
                 }}

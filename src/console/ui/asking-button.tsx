@@ -42,6 +42,7 @@ export function AskingButton(props: {
   return (
     <>
       <Button
+        opensDialog
         {...(props.small === true ? { small: true, kind: 'plain', class: 'bad-text' } : {})}
         {...(props.label === undefined ? {} : { label: props.label })}
         onClick={() => {

@@ -15,6 +15,8 @@ interface ButtonProps {
   readonly label?: string;
   readonly class?: string;
   readonly pressed?: boolean;
+  /** Whether it opens a dialog, which screen readers say. */
+  readonly opensDialog?: boolean;
 }
 
 /** A button. */
@@ -29,6 +31,7 @@ export function Button(props: ButtonProps) {
       aria-disabled={busy ? true : undefined}
       aria-label={label}
       aria-pressed={props.pressed}
+      aria-haspopup={props.opensDialog ? 'dialog' : undefined}
       title={label}
       onClick={(event) => {
         if (busy) event.preventDefault();

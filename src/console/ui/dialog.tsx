@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useLayoutEffect, useRef } from 'preact/hooks';
 import { Button } from './button.tsx';
+import { WithOwnRegion } from './floating.tsx';
 import { Icon } from './icon.tsx';
 
 /** A modal dialog, open while it is rendered. The browser keeps the focus in it; Escape closes it. */
@@ -33,17 +34,19 @@ export function Dialog(props: {
         if (event.target === element.current && !props.insistent) props.onClose();
       }}
     >
-      <div class="stack">
-        <div class="row spread">
-          <h2 id={id}>{props.title}</h2>
-          {!props.insistent && (
-            <Button kind="plain" class="icon-only" label="Close" onClick={props.onClose}>
-              <Icon name="close" />
-            </Button>
-          )}
+      <WithOwnRegion>
+        <div class="stack">
+          <div class="row spread">
+            <h2 id={id}>{props.title}</h2>
+            {!props.insistent && (
+              <Button kind="plain" class="icon-only" label="Close" onClick={props.onClose}>
+                <Icon name="close" />
+              </Button>
+            )}
+          </div>
+          {props.children}
         </div>
-        {props.children}
-      </div>
+      </WithOwnRegion>
     </dialog>
   );
 }

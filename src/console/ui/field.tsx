@@ -141,16 +141,18 @@ function FieldFrame(
     <div class="field">
       <label for={id}>{label}</label>
       {children({ id, 'aria-describedby': about.length > 0 ? about.join(' ') : undefined })}
-      {wrong && (
-        <p class="error" id={`${id}-error`}>
-          {fault?.text}
-        </p>
-      )}
-      {help !== undefined && (
-        <p class="help" id={`${id}-help`}>
-          {help}
-        </p>
-      )}
+      <div class="about">
+        {wrong && (
+          <p class="error" id={`${id}-error`}>
+            {fault?.text}
+          </p>
+        )}
+        {help !== undefined && (
+          <p class="help" id={`${id}-help`}>
+            {help}
+          </p>
+        )}
+      </div>
     </div>
   );
 }

@@ -15,6 +15,16 @@ export function lazy<Props extends object>(
       });
     }
     const Component = loaded.value?.component;
-    return Component === undefined ? <div class="chart" /> : <Component {...props} />;
+    return Component === undefined ? <Room /> : <Component {...props} />;
   };
+}
+
+/** As high as a chart with a legend of one line. */
+function Room() {
+  return (
+    <div class="stack tight">
+      <p class="legend">&nbsp;</p>
+      <div class="chart" />
+    </div>
+  );
 }

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { Link } from '../shell/route.tsx';
 import { type Column, DataTable } from './data-table.tsx';
 import { FaultNotice, Loading } from './notice.tsx';
-import { Pager } from './pager.tsx';
+import { ListPager } from './pager.tsx';
 import type { Pages } from './use-pages.ts';
 
 /** The rows of a list that is read page by page, and the way to its other pages. */
@@ -13,6 +13,8 @@ export function PagedTable<Row extends { readonly rid: string }>(props: {
   readonly columns: readonly Column<Row>[];
   /** Shown when there are no rows. */
   readonly empty: ComponentChildren;
+  /** Rows of all pages, where that is known. */
+  readonly total?: number | undefined;
 }) {
   const { label, pages, columns } = props;
   const { data } = pages;
@@ -26,7 +28,7 @@ export function PagedTable<Row extends { readonly rid: string }>(props: {
       ) : (
         <DataTable label={label} rows={data.rows} keyOf={({ rid }) => rid} columns={columns} />
       )}
-      <Pager pages={pages} />
+      <ListPager pages={pages} total={props.total} />
     </>
   );
 }

@@ -42,6 +42,8 @@ export interface CrawlerPage {
   readonly cursor: string;
   /** All that pass the filter. */
   readonly total: number;
+  /** Whether crawlers were left out, as the account has too many. */
+  readonly isPartial: boolean;
 }
 
 const MAX_FILTER = 64;
@@ -51,11 +53,16 @@ export type ListCrawlers = (owner: TokenOwner, listing: CrawlerListing) => Promi
 
 /** Makes the list. Throws `invalid` for a filter that is too long, and for an unknown cursor. */
 export function createCrawlerList(deps: {
-  readonly overviews: Pick<Overviews, 'read'>;
+  readonly overviews: Pick<Overviews, 'read' | 'readNamed'>;
 }): ListCrawlers {
   return async (owner, listing) => {
-    const passes = createCrawlerFilter(owner, listing.nameContains);
-    const { crawlers } = await deps.overviews.read(owner.account.accountId);
+    const { nameContains } = listing;
+    const passes = createCrawlerFilter(owner, nameContains);
+    const { accountId } = owner.account;
+    const { crawlers, isPartial } =
+      nameContains === ''
+        ? await deps.overviews.read(accountId)
+        : await deps.overviews.readNamed(accountId, nameContains);
     const { status, needsAttention } = listing;
     const found = crawlers.filter(
       (row) =>
@@ -70,6 +77,7 @@ export function createCrawlerList(deps: {
       crawlers: page,
       cursor: nextCursor(sorted, start + page.length, listing),
       total: found.length,
+      isPartial,
     };
   };
 }

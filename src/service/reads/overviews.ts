@@ -1,7 +1,7 @@
 import type { Attention } from '../../domain/attention.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { CrawlerCounters } from '../../domain/crawler.ts';
-import { createLruMap } from '../../domain/lru-map.ts';
+import { createLruMap, type LruMap } from '../../domain/lru-map.ts';
 import type { CrawlerOverview, ListingStore } from '../../store/store.ts';
 import { createSharedReadings } from './shared-readings.ts';
 
@@ -30,6 +30,8 @@ export interface AccountOverview {
   readonly observedAt: Date;
   /** By name; at most {@link MAX_CRAWLERS}. */
   readonly crawlers: readonly RatedCrawler[];
+  /** Whether the account has more. */
+  readonly isPartial: boolean;
 }
 
 /** Reads what accounts do, all their crawlers in one query. */
@@ -38,10 +40,18 @@ export interface Overviews {
   read(accountId: string): Promise<AccountOverview>;
   /** Reads several accounts in the same one query, for nobody else. */
   readAll(accountIds: readonly string[]): Promise<Map<string, AccountOverview>>;
+  /**
+   * The crawlers of an account with `text` in their name, upper and lower case alike, of all that it
+   * has. When {@link MAX_NAMED} or more have it, everything that `read` returns.
+   */
+  readNamed(accountId: string, text: string): Promise<AccountOverview>;
 }
 
 /** The most crawlers of an account that an overview has. */
 export const MAX_CRAWLERS = 10_000;
+
+/** Crawlers with a part in their name that are read by themselves: fewer take little time of the database. */
+const MAX_NAMED = 1_000;
 
 /** The oldest reading that a rate is measured from. */
 const MAX_APART_MS = 60_000;
@@ -68,21 +78,31 @@ export function createOverviews(deps: {
   readonly listings: Pick<ListingStore, 'crawlers'>;
   readonly clock: Clock;
   readonly attention: ReadAttention;
+  /** Default {@link MAX_CRAWLERS}. */
+  readonly maxCrawlers?: number;
 }): Overviews {
-  const baselines = createLruMap<string, Baseline>({ maxEntries: MAX_ACCOUNTS });
+  const { maxCrawlers = MAX_CRAWLERS } = deps;
+  const ofAccounts = createLruMap<string, Baseline>({ maxEntries: MAX_ACCOUNTS });
+  const ofNames = createLruMap<string, Baseline>({ maxEntries: MAX_ACCOUNTS });
 
-  function rated(accountId: string, found: readonly CrawlerOverview[], now: Date): AccountOverview {
+  function rated(
+    baselines: LruMap<string, Baseline>,
+    key: string,
+    all: readonly CrawlerOverview[],
+    now: Date,
+  ): AccountOverview {
+    const found = all.slice(0, maxCrawlers);
     const reading = {
       at: now.getTime(),
       counters: new Map(found.map(({ crawler, counters }) => [crawler.crawlerId, counters])),
     };
-    const known = baselines.get(accountId);
+    const known = baselines.get(key);
     const isUsable = known !== undefined && reading.at - known.next.at <= MAX_APART_MS;
     const from = isUsable ? freshest(known, reading.at) : undefined;
-    if (from === undefined) baselines.set(accountId, { from: reading, next: reading });
+    if (from === undefined) baselines.set(key, { from: reading, next: reading });
     else if (reading.at - from.next.at >= WINDOW_MS) {
-      baselines.set(accountId, { from: from.next, next: reading });
-    } else baselines.set(accountId, from);
+      baselines.set(key, { from: from.next, next: reading });
+    } else baselines.set(key, from);
     return {
       observedAt: now,
       crawlers: found.map((each) => ({
@@ -90,22 +110,33 @@ export function createOverviews(deps: {
         rates: ratesSince(from?.from, reading, each),
         attention: deps.attention(each),
       })),
+      isPartial: all.length > found.length,
     };
   }
 
   async function readAll(accountIds: readonly string[]): Promise<Map<string, AccountOverview>> {
-    const found = await deps.listings.crawlers(accountIds, MAX_CRAWLERS);
+    const found = await deps.listings.crawlers(accountIds, maxCrawlers + 1);
     const now = deps.clock.now();
     const byAccount = Map.groupBy(found, ({ crawler }) => crawler.accountId);
-    return new Map(accountIds.map((id) => [id, rated(id, byAccount.get(id) ?? [], now)]));
+    return new Map(
+      accountIds.map((id) => [id, rated(ofAccounts, id, byAccount.get(id) ?? [], now)]),
+    );
   }
 
+  const read = createSharedReadings(async (accountId) => {
+    const overview = (await readAll([accountId])).get(accountId);
+    return overview ?? { observedAt: deps.clock.now(), crawlers: [], isPartial: false };
+  });
+
   return {
+    read,
     readAll,
-    read: createSharedReadings(async (accountId) => {
-      const overview = (await readAll([accountId])).get(accountId);
-      return overview ?? { observedAt: deps.clock.now(), crawlers: [] };
-    }),
+    async readNamed(accountId, text) {
+      const wanted = text.toLowerCase();
+      const found = await deps.listings.crawlers([accountId], MAX_NAMED, wanted);
+      if (found.length === MAX_NAMED) return read(accountId);
+      return rated(ofNames, `${accountId} ${wanted}`, found, deps.clock.now());
+    },
   };
 }
 

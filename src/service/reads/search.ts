@@ -8,7 +8,7 @@ import { isRid } from '../../domain/rid.ts';
 import { hostOf } from '../../domain/target-url.ts';
 import type { Store } from '../../store/store.ts';
 import type { Listings } from './listings.ts';
-import type { Overviews } from './overviews.ts';
+import type { AccountOverview, Overviews } from './overviews.ts';
 
 /** A pushed URL that was found. */
 export interface SearchHit {
@@ -43,7 +43,7 @@ const SEARCH_MS = 2_000;
 /** Makes the search. */
 export function createSearch(deps: {
   readonly store: Pick<Store, 'listings' | 'results'>;
-  readonly overviews: Pick<Overviews, 'read'>;
+  readonly overviews: Pick<Overviews, 'read' | 'readNamed'>;
   readonly listings: Pick<Listings, 'find'>;
 }): Search {
   const { store } = deps;
@@ -134,12 +134,13 @@ export function createSearch(deps: {
       throw invalidField('query', `query must have at most ${MAX_TEXT} characters.`);
     }
     if (isRid(text)) return byRid(owner, text);
-    const { crawlers } = await deps.overviews.read(owner.account.accountId);
-    const own = crawlers
-      .filter(({ crawler }) => crawler.tokenType === owner.tokenType && !isInternal(crawler))
-      .toSorted((a, b) => lastMs(b.counters.last) - lastMs(a.counters.last))
-      .map(({ crawler }) => crawler);
-    const names = own
+    const { accountId } = owner.account;
+    const overview = await deps.overviews.read(accountId);
+    const own = ownLatestFirst(owner, overview);
+    const named = overview.isPartial
+      ? ownLatestFirst(owner, await deps.overviews.readNamed(accountId, text))
+      : own;
+    const names = named
       .map(({ name }) => name)
       .filter((name) => name.toLowerCase().includes(text.toLowerCase()));
     const matches = { urlContains: text };
@@ -147,7 +148,7 @@ export function createSearch(deps: {
     const byId = new Map(own.map(({ crawlerId, name }) => [crawlerId, name]));
     const nameOf = (id: string | undefined): string => byId.get(id ?? '') ?? '';
     const { hits, ...stored } = await resultsOf(owner, text, matches, nameOf);
-    let isPartial = stored.isPartial || names.length > MAX_NAMES;
+    let isPartial = stored.isPartial || names.length > MAX_NAMES || overview.isPartial;
     const until = performance.now() + SEARCH_MS;
     for (const crawler of own) {
       if (hits.length >= MAX_HITS || performance.now() > until || signal.aborted) {
@@ -165,6 +166,13 @@ export function createSearch(deps: {
     }
     return { crawlers: names.slice(0, MAX_NAMES), hits: hits.slice(0, MAX_HITS), isPartial };
   };
+}
+
+function ownLatestFirst({ tokenType }: TokenOwner, { crawlers }: AccountOverview): Crawler[] {
+  return crawlers
+    .filter(({ crawler }) => crawler.tokenType === tokenType && !isInternal(crawler))
+    .toSorted((a, b) => lastMs(b.counters.last) - lastMs(a.counters.last))
+    .map(({ crawler }) => crawler);
 }
 
 function lastMs({ push, crawl, delivery }: CrawlerMoments): number {

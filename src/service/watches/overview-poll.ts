@@ -9,6 +9,8 @@ export interface Snapshot {
   readonly observedAt: Date;
   /** By `crawlerId`, in the order of names. */
   readonly crawlers: ReadonlyMap<string, RatedCrawler>;
+  /** Whether the account has more. */
+  readonly isPartial: boolean;
 }
 
 /**
@@ -158,7 +160,8 @@ function toSnapshot(overview: AccountOverview, before: Snapshot | undefined): Sn
     const isSame = known !== undefined && isAlike(known, row);
     return [crawlerId, isSame ? known : row] as const;
   });
-  return { observedAt: overview.observedAt, crawlers: new Map(crawlers) };
+  const { observedAt, isPartial } = overview;
+  return { observedAt, crawlers: new Map(crawlers), isPartial };
 }
 
 /** Whether nobody could tell them apart, but for how long their rates were measured. */

@@ -1,9 +1,10 @@
 import type { TokenOwner } from '../../domain/account.ts';
+import { DomainError } from '../../domain/errors.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import type { CrawlTimes, CrawlTimesReport } from '../crawls/crawl-times.ts';
 import { type AccountActivities, type AccountActivity } from '../reads/account-activity.ts';
 import { createCrawlerFilter } from '../reads/crawler-list.ts';
-import type { RatedCrawler } from '../reads/overviews.ts';
+import { MAX_CRAWLERS, type RatedCrawler } from '../reads/overviews.ts';
 import { createStreamPlaces } from '../stream-places.ts';
 import type { OverviewPoll, Snapshot } from './overview-poll.ts';
 
@@ -15,6 +16,8 @@ export interface CrawlerChanges {
   readonly removed: readonly string[];
   /** Whether everything that there was at first has been sent. */
   readonly isComplete: boolean;
+  /** Whether crawlers are left out, as the account has too many. */
+  readonly isPartial: boolean;
 }
 
 /** One crawler, if it changed. */
@@ -42,7 +45,10 @@ export interface Watches {
     nameContains: string,
     signal: AbortSignal,
   ): AsyncGenerator<CrawlerChanges, void, undefined>;
-  /** Throws as {@link CrawlerAccess} does, `not_found` also when the crawler is removed. */
+  /**
+   * Throws as {@link CrawlerAccess} does, `not_found` also when the crawler is removed, and
+   * `failed_precondition` when the account has too many crawlers to watch this one.
+   */
   crawler(
     owner: TokenOwner,
     name: string,
@@ -100,7 +106,7 @@ export function createWatches(deps: {
       return watch(
         owner,
         signal,
-        ({ observedAt, crawlers }) => {
+        ({ observedAt, crawlers, isPartial }) => {
           const changed = [...crawlers.values()].filter(
             (row) => passes(row) && sent.get(row.crawler.crawlerId) !== row,
           );
@@ -108,11 +114,17 @@ export function createWatches(deps: {
           for (const row of changed) sent.set(row.crawler.crawlerId, row);
           for (const { crawler } of gone) sent.delete(crawler.crawlerId);
           const removed = gone.map(({ crawler }) => crawler.name);
-          const all = inParts({ observedAt, changed, removed }, isFirst);
+          const all = inParts({ observedAt, changed, removed, isPartial }, isFirst);
           isFirst = false;
           return all;
         },
-        ({ observedAt }) => ({ observedAt, changed: [], removed: [], isComplete: true }),
+        ({ observedAt, isPartial }) => ({
+          observedAt,
+          changed: [],
+          removed: [],
+          isComplete: true,
+          isPartial,
+        }),
       );
     },
 
@@ -122,10 +134,11 @@ export function createWatches(deps: {
       yield* watch<CrawlerChange>(
         owner,
         signal,
-        async ({ observedAt, crawlers }) => {
+        async ({ observedAt, crawlers, isPartial }) => {
           const crawler = crawlers.get(crawlerId);
           // It was removed, or made after this was read.
           if (crawler === undefined) await access.find(owner, name);
+          if (crawler === undefined && isPartial) throw tooManyToWatch();
           if (crawler === undefined || crawler === sent) return [];
           sent = crawler;
           return [{ observedAt, crawler, times: crawlTimes.report(crawlerId) }];
@@ -143,8 +156,12 @@ export function createWatches(deps: {
       return watch<ActivityChange>(
         owner,
         signal,
-        ({ observedAt, crawlers }) => {
-          const activity = activities.of({ observedAt, crawlers: [...crawlers.values()] });
+        ({ observedAt, crawlers, isPartial }) => {
+          const activity = activities.of({
+            observedAt,
+            crawlers: [...crawlers.values()],
+            isPartial,
+          });
           const text = comparableText(activity);
           if (text === sent) return [];
           sent = text;
@@ -156,6 +173,14 @@ export function createWatches(deps: {
   };
 }
 
+function tooManyToWatch(): DomainError {
+  return new DomainError(
+    'failed_precondition',
+    'too_many_crawlers_to_watch',
+    `Of an account only the first ${MAX_CRAWLERS} crawlers by name are watched. Call GetCrawler for this one.`,
+  );
+}
+
 /** Without the times at which it was measured. */
 function comparableText(activity: AccountActivity): string {
   const isTime = (name: string): boolean => name === 'observedAt' || name === 'measuredMs';
@@ -164,7 +189,7 @@ function comparableText(activity: AccountActivity): string {
 
 /** Messages of a bounded length; the last one completes them. None when there is nothing to say. */
 function inParts(
-  { observedAt, changed, removed }: Omit<CrawlerChanges, 'isComplete'>,
+  { observedAt, changed, removed, isPartial }: Omit<CrawlerChanges, 'isComplete'>,
   isFirst: boolean,
 ): CrawlerChanges[] {
   if (!isFirst && changed.length === 0 && removed.length === 0) return [];
@@ -176,6 +201,7 @@ function inParts(
       changed: changed.slice(at, at + MAX_CHANGED),
       removed: isLast ? removed : [],
       isComplete: isLast || !isFirst,
+      isPartial,
     });
   }
   return parts;

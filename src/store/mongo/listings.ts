@@ -1,6 +1,5 @@
 import type { Filter, FindCursor } from 'mongodb';
 import type { TokenType } from '../../domain/account.ts';
-import { LEAST_STREAK } from '../../domain/attention.ts';
 import { defined } from '../../domain/defined.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { CB_STATUS } from '../../domain/status.ts';
@@ -12,7 +11,6 @@ import {
   takePart,
 } from '../listing-cursor.ts';
 import {
-  type CrawlerOverview,
   type DeliveryFilter,
   type FoundRid,
   type JobSummary,
@@ -24,18 +22,10 @@ import {
   type ResultSummary,
 } from '../listing-store.ts';
 import { isMatchingDelivery, isMatchingJob, isMatchingResult } from '../matches.ts';
-import type {
-  Collections,
-  CrawlerDocument,
-  DeliveryDocument,
-  JobDocument,
-  ResultDocument,
-} from './collections.ts';
-import { readParts } from './counts-document.ts';
-import { toCounters, toCrawler } from './crawler-document.ts';
+import type { Collections, DeliveryDocument, JobDocument, ResultDocument } from './collections.ts';
+import { createCrawlerListings } from './crawler-listings.ts';
 import { isPending, toDeliverySummary } from './delivery-summary.ts';
 import { createFailedCrawls } from './failed-crawls.ts';
-import { readHeldUp } from './hosts.ts';
 import { toJob } from './job-document.ts';
 import { readPurges } from './queue-reads.ts';
 import { scopeAccountId, scopeKey, toCrawlFields } from './records.ts';
@@ -118,53 +108,8 @@ export function createListings(collections: Collections): ListingStore {
     return readLight(cursor);
   }
 
-  async function crawlersOf(ids: readonly string[], limit: number): Promise<CrawlerDocument[]> {
-    const found = await collections.crawlers
-      .find({ accountId: { $in: [...ids] } })
-      .sort({ accountId: 1, name: 1 })
-      .limit(limit * ids.length)
-      .toArray();
-    if (ids.length === 1) return found;
-    if (found.length < limit * ids.length) {
-      const byAccount = [...Map.groupBy(found, (each) => each.accountId).values()];
-      return byAccount.flatMap((own) => own.slice(0, limit));
-    }
-    // Accounts with more may have taken the places of others.
-    const alone: CrawlerDocument[] = [];
-    for (const accountId of ids) alone.push(...(await crawlersOf([accountId], limit)));
-    return alone;
-  }
-
-  async function overviews(found: readonly CrawlerDocument[]): Promise<CrawlerOverview[]> {
-    const ids = found.map(({ _id }) => _id);
-    const [parts, heldUp] = await Promise.all([
-      readParts(collections, ids),
-      readHeldUp(collections, ids),
-    ]);
-    return found.map((each) => {
-      const { _id } = each;
-      return {
-        crawler: toCrawler(each),
-        counters: toCounters(each, parts.get(_id), heldUp.get(_id)),
-      };
-    });
-  }
-
   return {
-    crawlers: async (accountIds, limit) => overviews(await crawlersOf(accountIds, limit)),
-
-    async troubled(queueLimit, limit) {
-      const [paused, counted, heldUp] = await Promise.all([
-        collections.crawlers.find({ pausedByMonitor: true }, { projection: { _id: 1 } }).toArray(),
-        troubledCounts(collections, queueLimit),
-        readHeldUp(collections),
-      ]);
-      const ids = new Set([...[...paused, ...counted].map(({ _id }) => _id), ...heldUp.keys()]);
-      const found = await collections.crawlers
-        .find({ _id: { $in: [...ids].toSorted().slice(0, limit) } })
-        .toArray();
-      return overviews(found);
-    },
+    ...createCrawlerListings(collections),
 
     async jobs(crawlerId, state, part, matches) {
       const crawler = await readPurges(collections, crawlerId);
@@ -277,40 +222,6 @@ export function createListings(collections: Collections): ListingStore {
     const crawler = await readPurges(collections, job.crawlerId);
     return crawler !== null && (job.state === 'running' || job.gen >= crawler.purges);
   }
-}
-
-/** Crawlers whose parts have many failed tries or queued jobs. Those of an earlier purge count, too. */
-function troubledCounts(
-  { counts }: Collections,
-  queueLimit: number,
-): Promise<{ readonly _id: string }[]> {
-  const sums = {
-    queued: '$queued',
-    crawl: '$failing.crawl.count',
-    delivery: '$failing.delivery.count',
-  };
-  const queued = { $add: [{ $ifNull: ['$waiting', 0] }, { $ifNull: ['$retrying', 0] }] };
-  return counts
-    .aggregate<{ readonly _id: string }>([
-      { $set: { queued } },
-      {
-        $group: {
-          _id: '$crawlerId',
-          ...Object.fromEntries(Object.entries(sums).map(([name, path]) => [name, { $sum: path }])),
-        },
-      },
-      {
-        $match: {
-          $or: [
-            { queued: { $gte: queueLimit } },
-            { crawl: { $gte: LEAST_STREAK.crawl } },
-            { delivery: { $gte: LEAST_STREAK.delivery } },
-          ],
-        },
-      },
-      { $project: { _id: 1 } },
-    ])
-    .toArray();
 }
 
 /** Reads rows as long as they have few enough characters; the row that passes the limit is the last. */

@@ -38,10 +38,20 @@ import {
   toOptionalText,
 } from './sql.ts';
 
-function crawlers(sql: Sql, accountIds: readonly string[], limit: number): CrawlerOverview[] {
+function crawlers(
+  sql: Sql,
+  accountIds: readonly string[],
+  limit: number,
+  nameContains = '',
+): CrawlerOverview[] {
   return accountIds.flatMap((accountId) =>
     sql
-      .all(`${OVERVIEW} WHERE c.account_id = ? ORDER BY c.name LIMIT ?`, accountId, limit)
+      .all(
+        `${OVERVIEW} WHERE c.account_id = ? AND instr(lower(c.name), ?) > 0 ORDER BY c.name LIMIT ?`,
+        accountId,
+        nameContains,
+        limit,
+      )
       .map(toOverview),
   );
 }

@@ -112,6 +112,27 @@ export function listingsContract(open: OpenStore): void {
     );
 
     test(
+      'crawlers are found by a part of their name, upper and lower case alike',
+      withStore(open, async ({ store, account, crawler }) => {
+        const { accountId } = await account();
+        for (const name of ['b-Shop.eu', 'a-shop', 'shopper', 'sh_p', 'other']) {
+          await crawler({ accountId, name });
+        }
+        await crawler({ accountId: (await account()).accountId, name: 'shop' });
+        const named = async (text: string, limit = 10) => {
+          const found = await store.listings.crawlers([accountId], limit, text);
+          return found.map((each) => each.crawler.name);
+        };
+        expect(await named('shop')).toEqual(['a-shop', 'b-Shop.eu', 'shopper']);
+        expect(await named('shop', 2)).toEqual(['a-shop', 'b-Shop.eu']);
+        // No character stands for others.
+        expect(await named('h_p')).toEqual(['sh_p']);
+        expect(await named('p.e')).toEqual(['b-Shop.eu']);
+        for (const none of ['s%p', '.*', 'shop$', '(', '\\']) expect(await named(none)).toEqual([]);
+      }),
+    );
+
+    test(
       'of each account come at most as many crawlers as asked for, however many others have',
       withStore(open, async ({ store, account, crawler }) => {
         const [one, two] = [await account(), await account()];

@@ -156,6 +156,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     }
     await listings.locate(a.rid);
     await listings.crawlers([accountId], 100);
+    await listings.crawlers([accountId], 100, 'a');
     await store.stats.history([made.crawlerId], {});
     await store.maintain(now);
 

@@ -74,6 +74,7 @@ test('every listing of the embedded store reads by an index, in its order', () =
   }
   listings.locate(sql, 'r');
   listings.crawlers(sql, ['a'], 10);
+  listings.crawlers(sql, ['a'], 10, 'b');
   expect(seen.length).toBeGreaterThan(25);
   expect(seen.flatMap((statement) => faults(database, statement))).toEqual([]);
   // What failed is found without a look at what did not.

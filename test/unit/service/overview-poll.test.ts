@@ -28,9 +28,18 @@ function counted(store: Store): { readonly store: Store; readonly calls: string[
   };
 }
 
-function watchesOf(store: Store, intervalMs: number, keepAliveMs?: number) {
+function watchesOf(
+  store: Store,
+  intervalMs: number,
+  { keepAliveMs, maxCrawlers }: { keepAliveMs?: number; maxCrawlers?: number } = {},
+) {
   const { clock } = createUseCases(store);
-  const overviews = createOverviews({ listings: store.listings, clock, attention: () => [] });
+  const overviews = createOverviews({
+    listings: store.listings,
+    clock,
+    attention: () => [],
+    ...(maxCrawlers === undefined ? {} : { maxCrawlers }),
+  });
   return createWatches({
     poll: createOverviewPoll({ overviews, intervalMs }),
     access: createCrawlerAccess({ crawlers: store.crawlers, clock }),
@@ -99,7 +108,7 @@ test('however many watch however many accounts, each reading is one call of the 
   // Nobody watches, nothing is read; the test waits for another process's watcher.
   const { length } = calls;
   const [{ normal } = await account()] = owners;
-  const others = watchesOf(opened.store, 20, 50);
+  const others = watchesOf(opened.store, 20, { keepAliveMs: 50 });
   await using other = taking((signal) => others.activity(normal, signal));
   await eventually(() => expect(other.values.length).toBeGreaterThan(2));
   expect(calls).toHaveLength(length);
@@ -110,7 +119,7 @@ test('a slow reader gets the newest state, and a silent stream gives signs of li
   const { account, crawlers } = createUseCases(opened.store);
   const { normal } = await account();
   const { crawler } = await crawlers.create(normal, 'one', { settings: {} });
-  const watches = watchesOf(opened.store, 10, 50);
+  const watches = watchesOf(opened.store, 10, { keepAliveMs: 50 });
   await using silent = taking((signal) => watches.activity(normal, signal));
   await eventually(() => {
     expect(silent.values.length).toBeGreaterThan(2);
@@ -160,6 +169,47 @@ test('a thousand crawlers are sorted and filtered with one call of the store', a
   expect(calls).toEqual(['listings.crawlers']);
 });
 
+test('of an account with too many crawlers the first are listed and watched, and a name finds all', async () => {
+  await using opened = await openEmbeddedStore();
+  const { store } = opened;
+  const { account, crawlers, clock } = createUseCases(store);
+  const { normal } = await account();
+  for (const name of ['a-shop', 'b-news', 'c-shop']) {
+    await crawlers.create(normal, name, { settings: {} });
+  }
+  const listed = async (maxCrawlers: number, nameContains: string) => {
+    const { listings } = store;
+    const list = createCrawlerList({
+      overviews: createOverviews({ listings, clock, attention: () => [], maxCrawlers }),
+    });
+    const page = await list(normal, {
+      nameContains,
+      needsAttention: false,
+      status: undefined,
+      order: 'name',
+      descending: false,
+      limit: 10,
+      cursor: '',
+    });
+    return [page.crawlers.map(({ crawler }) => crawler.name), page.total, page.isPartial];
+  };
+  expect(await listed(3, '')).toEqual([['a-shop', 'b-news', 'c-shop'], 3, false]);
+  expect(await listed(2, '')).toEqual([['a-shop', 'b-news'], 2, true]);
+  expect(await listed(2, 'SHOP')).toEqual([['a-shop', 'c-shop'], 2, false]);
+
+  const watches = watchesOf(store, 5, { maxCrawlers: 2 });
+  const { signal } = new AbortController();
+  const all = watches.crawlers(normal, '', signal);
+  const first = (await all.next()).value;
+  expect(first).toMatchObject({ isComplete: true, isPartial: true });
+  expect(first?.changed.map(({ crawler }) => crawler.name)).toEqual(['a-shop', 'b-news']);
+  await all.return();
+  await expect(watches.crawler(normal, 'c-shop', signal).next()).rejects.toMatchObject({
+    kind: 'failed_precondition',
+    reason: 'too_many_crawlers_to_watch',
+  });
+});
+
 test('streams outlive a database that is down for a moment, and end with its error if it stays down', async () => {
   await using opened = await openEmbeddedStore();
   const { account, crawlers } = createUseCases(opened.store);
@@ -172,7 +222,7 @@ test('streams outlive a database that is down for a moment, and end with its err
     away -= 1;
     throw databaseUnavailable();
   });
-  const watches = watchesOf(store, 5, 20);
+  const watches = watchesOf(store, 5, { keepAliveMs: 20 });
   const stream = watches.activity(normal, new AbortController().signal);
   expect((await stream.next()).value).toMatchObject({ activity: { running: 1 } });
   away = MAX_FAILED_READINGS - 1;

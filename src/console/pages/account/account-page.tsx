@@ -11,7 +11,7 @@ import { Card, Facts, Figures } from '../../ui/card.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { bound, Form } from '../../ui/form.tsx';
 import { Meter } from '../../ui/meter.tsx';
-import { FaultNotice, Loading, Notice } from '../../ui/notice.tsx';
+import { FaultNotice, LiveNotice, Loading } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { AuditCard } from './audit-card.tsx';
 import { DayHistory } from './day-history.tsx';
@@ -104,19 +104,20 @@ function AccountNow(props: { readonly activity: Activity } & Parameters<typeof F
   const { activity } = props;
   const { admission, totals } = activity;
   const rates = totals?.rates;
+  const fullCrawlers = admission?.fullCrawlers ?? [];
   return (
     <>
       <FaultNotice fault={props.fault} />
-      {admission?.pushesPaused === true ? (
-        <Notice kind="bad" title="Pushes are refused: too many URLs wait">
-          <p>They are accepted again by themselves when the queues are shorter, or purged.</p>
-        </Notice>
-      ) : null}
-      {admission !== undefined && admission.fullCrawlers.length > 0 && (
-        <Notice kind="warn" title="Full queues">
-          <p>{admission.fullCrawlers.join(', ')}: pushes into these are refused.</p>
-        </Notice>
-      )}
+      <LiveNotice
+        isOn={admission?.pushesPaused === true}
+        kind="bad"
+        title="Pushes are refused: too many URLs wait"
+      >
+        <p>They are accepted again by themselves when the queues are shorter, or purged.</p>
+      </LiveNotice>
+      <LiveNotice isOn={fullCrawlers.length > 0} kind="warn" title="Full queues">
+        <p>{fullCrawlers.join(', ')}: pushes into these are refused.</p>
+      </LiveNotice>
       <Figures
         items={[
           { name: 'Waiting', value: count(totals?.waiting ?? 0n) },

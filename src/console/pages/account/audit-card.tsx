@@ -51,7 +51,6 @@ const METHODS = [CrawlerService, BatchService, HostService, ProxyService, Accoun
   .map(({ name }) => name)
   .toSorted();
 
-const SHOWN = 25;
 const READ_AT_ONCE = 200;
 
 type Row = AuditRecord & { readonly rid: string };
@@ -110,8 +109,8 @@ export function AuditCard() {
     activity.listAuditRecords({ ...filter, pageSize, pageToken }, signal && { signal });
   const pages = usePages<Row>(
     `audit ${[by.value, filter.crawler, method, from, to].join()}`,
-    async (token, signal) => {
-      const { records, nextPageToken } = await read(SHOWN, token, signal);
+    async (token, pageSize, signal) => {
+      const { records, nextPageToken } = await read(pageSize, token, signal);
       return { rows: records.map((each) => ({ ...each, rid: each.id })), nextPageToken };
     },
   );

@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals';
 import type { Account } from '../../../../gen/queuedcrawler/v1/account_service_pb.ts';
-import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { operatorClients } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
 import { useFeed } from '../../api/use-feed.ts';
@@ -11,8 +10,8 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { bound, Form } from '../../ui/form.tsx';
 import { FaultNotice } from '../../ui/notice.tsx';
-import { ShownOnce } from '../../ui/shown-once.tsx';
 import { toast } from '../../ui/toasts.tsx';
+import { RotateTokenDialog } from './rotate-token-dialog.tsx';
 
 /** The limits an account may have of its own: name in the API, label, how its use is shown, and the unit in which it is typed. */
 const LIMITS = [
@@ -33,7 +32,7 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
   const { accounts } = operatorClients();
   const email = useSignal(account.email);
   const draft = useSignal<LimitDraft>(limitDraft(account));
-  const token = useSignal('');
+  const isRotating = useSignal(false);
   const isDeleting = useSignal(false);
   const details = useFeed({
     key: `account ${account.name}`,
@@ -51,37 +50,7 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
     toast(`Saved account ${account.name}.`);
     onClose();
   });
-  const rotating = useSignal<TokenType | undefined>(undefined);
-  if (token.value !== '') {
-    return (
-      <ShownOnce
-        title={`New token of ${account.name}`}
-        secrets={[['New token', token.value]]}
-        onSaved={onClose}
-      >
-        <p>Hand it over now: it is shown this once.</p>
-      </ShownOnce>
-    );
-  }
-  if (rotating.value !== undefined) {
-    const tokenType = rotating.value;
-    const close = (): void => {
-      rotating.value = undefined;
-    };
-    return (
-      <ConfirmByName
-        title={`New ${tokenTitle(tokenType)} token for ${account.name}`}
-        name={account.name}
-        verb="Replace"
-        onClose={close}
-        perform={async () => {
-          token.value = (await accounts.rotateToken({ name: account.name, tokenType })).token;
-        }}
-      >
-        <p>The token that it has now is refused at once: programs that use it are cut off.</p>
-      </ConfirmByName>
-    );
-  }
+  if (isRotating.value) return <RotateTokenDialog account={account.name} onClose={onClose} />;
   if (isDeleting.value) {
     return (
       <ConfirmByName
@@ -134,18 +103,17 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
         <FaultNotice fault={save.fault} />
         <div class="row spread">
           <div class="row">
-            {[TokenType.NORMAL, TokenType.JAVASCRIPT].map((type) => (
-              <Button
-                key={type}
-                onClick={() => {
-                  rotating.value = type;
-                }}
-              >
-                New {tokenTitle(type)} token…
-              </Button>
-            ))}
+            <Button
+              opensDialog
+              onClick={() => {
+                isRotating.value = true;
+              }}
+            >
+              New token…
+            </Button>
             <Button
               kind="danger"
+              opensDialog
               onClick={() => {
                 isDeleting.value = true;
               }}
@@ -160,10 +128,6 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
       </Form>
     </Dialog>
   );
-}
-
-function tokenTitle(type: TokenType): string {
-  return type === TokenType.NORMAL ? 'Normal' : 'JavaScript';
 }
 
 function limitDraft({ limits }: Account): LimitDraft {

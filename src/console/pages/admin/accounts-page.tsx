@@ -11,17 +11,19 @@ import { Card } from '../../ui/card.tsx';
 import { DataTable } from '../../ui/data-table.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { Empty, Loading } from '../../ui/notice.tsx';
-import { Pager } from '../../ui/pager.tsx';
+import { ListPager } from '../../ui/pager.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 import { AccountDialog } from './account-dialog.tsx';
 import { NewAccountDialog } from './new-account-dialog.tsx';
+import { RotateTokenDialog } from './rotate-token-dialog.tsx';
 
 /** All accounts, for the operator. */
 export function AccountsPage() {
   const isMaking = useSignal(false);
-  const pages = usePages('accounts', async (pageToken, signal) => {
+  const rotating = useSignal('');
+  const pages = usePages('accounts', async (pageToken, pageSize, signal) => {
     const { accounts, nextPageToken } = await operatorClients().accounts.listAccounts(
-      { pageSize: 100, pageToken },
+      { pageSize, pageToken },
       { signal },
     );
     return { rows: accounts, nextPageToken };
@@ -50,7 +52,7 @@ export function AccountsPage() {
           <h1>Accounts</h1>
           <p>Each client of the service has one, with two tokens and its own limits.</p>
         </div>
-        <Button kind="primary" onClick={make}>
+        <Button kind="primary" opensDialog onClick={make}>
           <Icon name="add" size={16} /> New account
         </Button>
       </div>
@@ -98,25 +100,47 @@ export function AccountsPage() {
                 id: 'actions',
                 title: '',
                 cell: (account) => (
-                  <Button
-                    small
-                    label={`Open account ${account.name}`}
-                    onClick={() => setQuery('account', account.name)}
-                  >
-                    Open
-                  </Button>
+                  <span class="row tight">
+                    <Button
+                      small
+                      opensDialog
+                      label={`Open account ${account.name}`}
+                      onClick={() => setQuery('account', account.name)}
+                    >
+                      Open
+                    </Button>
+                    <Button
+                      small
+                      kind="plain"
+                      opensDialog
+                      label={`New token for ${account.name}`}
+                      onClick={() => {
+                        rotating.value = account.name;
+                      }}
+                    >
+                      New token…
+                    </Button>
+                  </span>
                 ),
               },
             ]}
           />
         )}
-        <Pager pages={pages} />
+        <ListPager pages={pages} />
       </Card>
       {isMaking.value && (
         <NewAccountDialog
           onClose={() => {
             isMaking.value = false;
             pages.refresh();
+          }}
+        />
+      )}
+      {rotating.value !== '' && (
+        <RotateTokenDialog
+          account={rotating.value}
+          onClose={() => {
+            rotating.value = '';
           }}
         />
       )}

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { operatorClients } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
+import { derivedName } from '../../format/derived-name.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
@@ -15,9 +16,11 @@ export function NewAccountDialog({ onClose }: { readonly onClose: () => void }) 
   const tokens = useSignal<{ readonly normal: string; readonly javascript: string } | undefined>(
     undefined,
   );
+  const derived = derivedName(email.value);
+  const chosen = name.value || derived;
   const make = useAction(async () => {
     const made = await operatorClients().accounts.createAccount({
-      name: name.value,
+      name: chosen,
       email: email.value,
     });
     tokens.value = { normal: made.normalToken, javascript: made.javascriptToken };
@@ -26,7 +29,7 @@ export function NewAccountDialog({ onClose }: { readonly onClose: () => void }) 
     const { normal, javascript } = tokens.value;
     return (
       <ShownOnce
-        title={`Tokens of ${name.value}`}
+        title={`Tokens of ${chosen}`}
         secrets={[
           ['Normal token', normal],
           ['JavaScript token', javascript],
@@ -45,8 +48,9 @@ export function NewAccountDialog({ onClose }: { readonly onClose: () => void }) 
           name="name"
           fault={make.fault}
           {...bound(name)}
-          help="1 to 64 letters, digits, _ . or -."
-          required
+          help="1 to 64 letters, digits, _ . or -. Empty: the e-mail address."
+          placeholder={derived}
+          required={derived === ''}
           autofocus
           mono
         />

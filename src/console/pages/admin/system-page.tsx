@@ -6,6 +6,7 @@ import { bytes, count, duration, percent } from '../../format/numbers.ts';
 import { Card, Figures } from '../../ui/card.tsx';
 import { DataTable } from '../../ui/data-table.tsx';
 import { FaultNotice, Loading } from '../../ui/notice.tsx';
+import { LoadCharts } from './load-charts.tsx';
 import { ProxiesCards } from './proxies-cards.tsx';
 
 /** The processes of the installation and its database, for the operator. */
@@ -21,6 +22,15 @@ export function SystemPage() {
           <h1>System</h1>
           <p>What the service runs on, now.</p>
         </div>
+        <a
+          class="button"
+          href="/metrics"
+          target="_blank"
+          rel="noopener"
+          title="Text for Prometheus. It asks for METRICS_TOKEN where that is set."
+        >
+          Metrics
+        </a>
       </div>
       {data === undefined ? (
         <Loading fault={fault} />
@@ -41,7 +51,12 @@ export function SystemPage() {
           />
           <Card title="Processes" flush>
             <ProcessTable processes={data.processes} />
+            <p class="muted small card-part">
+              SIGTERM drains a process: it begins nothing new and ends what is under way; the others
+              continue. The page of a crawler names the processes that work on it.
+            </p>
           </Card>
+          <LoadCharts data={data} />
           <ProxiesCards />
         </>
       )}

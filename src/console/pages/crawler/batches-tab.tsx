@@ -122,6 +122,7 @@ export function BatchesTab({ view }: { readonly view: CrawlerView }) {
                       small
                       kind="plain"
                       class="bad-text"
+                      opensDialog
                       label={`Cancel ${batch.name}`}
                       onClick={() => {
                         cancelling.value = batch.name;

@@ -29,6 +29,7 @@ import { HostsTab } from './hosts-tab.tsx';
 import { JobsTab } from './jobs-tab.tsx';
 import { OverviewTab } from './overview-tab.tsx';
 import { PushTab } from './push-tab.tsx';
+import { RemovalButtons } from './removal-buttons.tsx';
 import { addSample, type Sample } from './samples.ts';
 import { SettingsTab } from './settings-tab.tsx';
 import { CRAWLER_TABS } from './tabs.ts';
@@ -145,10 +146,11 @@ function KnownCrawler(props: {
           <Link to={`/crawlers/${name}/push`} class="button primary">
             Push URLs
           </Link>
+          <RemovalButtons view={view} />
         </div>
       </div>
       <FaultNotice fault={pause.fault ?? feed.fault} />
-      <AttentionNotices crawler={crawler} />
+      <AttentionNotices key={tab} crawler={crawler} />
       <nav class="tabs" aria-label={`Parts of ${name}`}>
         {tabsOf(crawler).map(([id, title]) => (
           <Link key={id} to={`/crawlers/${name}/${id}`} current={tab === id}>

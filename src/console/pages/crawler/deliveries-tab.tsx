@@ -74,8 +74,8 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
     );
   const pages = usePages(
     `deliveries ${name} ${state.value} ${filter.key}`,
-    async (pageToken, signal) => {
-      const { deliveries, nextPageToken } = await read(50, pageToken, signal);
+    async (pageToken, pageSize, signal) => {
+      const { deliveries, nextPageToken } = await read(pageSize, pageToken, signal);
       return { rows: deliveries, nextPageToken };
     },
     view.changes,
@@ -206,6 +206,7 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
               <span class="row tight">
                 <Button
                   small
+                  opensDialog
                   label={`Attempts of ${delivery.url}`}
                   onClick={() => {
                     setQuery('delivery', delivery.rid);

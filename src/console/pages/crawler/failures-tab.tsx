@@ -185,7 +185,7 @@ function Group({
       </details>
       {/* Without a reason the filter would select others as well. */}
       {reason !== '' && (
-        <Button small label={`${verb}: ${reason}`} onClick={onAct}>
+        <Button small opensDialog label={`${verb}: ${reason}`} onClick={onAct}>
           {verb}…
         </Button>
       )}

@@ -179,6 +179,7 @@ export function HostsTab({ view }: { readonly view: CrawlerView }) {
                       small
                       kind="plain"
                       class="bad-text"
+                      opensDialog
                       label={`Purge ${row.host}`}
                       onClick={() => {
                         purging.value = row;

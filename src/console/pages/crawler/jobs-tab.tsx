@@ -70,8 +70,8 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
     );
   const pages = usePages(
     `jobs ${crawler.name} ${state.value} ${filter.key}`,
-    async (pageToken, signal) => {
-      const { jobs, nextPageToken } = await read(50, pageToken, signal);
+    async (pageToken, pageSize, signal) => {
+      const { jobs, nextPageToken } = await read(pageSize, pageToken, signal);
       return { rows: jobs, nextPageToken };
     },
     view.changes,
@@ -126,6 +126,7 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
       <PagedTable
         label="Jobs"
         pages={pages}
+        total={state.value === '' && filter.key === '' ? Number(waiting + retrying) : undefined}
         empty={
           <Empty title="Nothing waits">
             <p>

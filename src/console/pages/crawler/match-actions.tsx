@@ -81,6 +81,7 @@ export function MatchActions(props: {
           <Button
             key={offered.verb}
             small
+            opensDialog
             onClick={() => {
               asked.value = offered;
             }}

@@ -8,6 +8,7 @@ import { zone } from '../../format/zone.ts';
 import { Card, Facts, Figures } from '../../ui/card.tsx';
 import { lazy } from '../../ui/lazy.tsx';
 import { Meter } from '../../ui/meter.tsx';
+import { FaultNotice } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
 import { HistoryCard } from './history-card.tsx';
@@ -107,7 +108,7 @@ function Concurrency({ view }: { readonly view: CrawlerView }) {
           if (key === 'Enter' && currentTarget.reportValidity()) void save.run();
         }}
       />
-      {save.fault !== undefined && <span class="bad-text">{save.fault.text}</span>}
+      <FaultNotice fault={save.fault} />
     </>
   );
 }

@@ -3,23 +3,21 @@ import { clientsFor } from '../../api/clients.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
 import { useAction } from '../../api/use-action.ts';
 import { LocalTime } from '../../format/moment.tsx';
-import { count } from '../../format/numbers.ts';
-import { Link, navigate } from '../../shell/route.tsx';
+import { Link } from '../../shell/route.tsx';
 import { AskingButton } from '../../ui/asking-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { CallPreview } from '../../ui/call-preview.tsx';
 import { Card } from '../../ui/card.tsx';
-import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
 import { Form } from '../../ui/form.tsx';
-import { FaultNotice, Notice } from '../../ui/notice.tsx';
+import { FaultNotice, LiveNotice } from '../../ui/notice.tsx';
 import { ShownOnce } from '../../ui/shown-once.tsx';
 import { toast } from '../../ui/toasts.tsx';
-import { changedSettings, SettingFields } from '../crawlers/crawler-form.tsx';
+import { CallbackField, changedSettings, SettingFields } from '../crawlers/crawler-form.tsx';
 import { snakeCased } from '../crawlers/snake-cased.ts';
 import type { CrawlerView } from './crawler-page.tsx';
 import { useSettingsEdit } from './settings-edit.ts';
 
-/** What can be changed of a crawler, its signing secret, and how to be rid of it. */
+/** What can be changed of a crawler, and its signing secret. */
 export function SettingsTab({ view }: { readonly view: CrawlerView }) {
   const { crawler } = view;
   const isWebhook = deliveryOf(crawler).postsToCallback;
@@ -48,6 +46,9 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
           }
         >
           <Form onSubmit={() => void save.run()}>
+            {isWebhook && (
+              <CallbackField draft={draft} fault={save.fault} required onChange={edit} />
+            )}
             <SettingFields
               draft={draft}
               isWebhook={isWebhook}
@@ -55,17 +56,19 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
               required
               onChange={edit}
             />
-            {overtaken.length > 0 && (
-              <Notice kind="warn" title="Somebody else has changed this">
-                <ul>
-                  {overtaken.map(({ title, now, mine }) => (
-                    <li key={title}>
-                      {title} is now {now}. Saving sets it to {mine}.
-                    </li>
-                  ))}
-                </ul>
-              </Notice>
-            )}
+            <LiveNotice
+              isOn={overtaken.length > 0}
+              kind="warn"
+              title="Somebody else has changed this"
+            >
+              <ul>
+                {overtaken.map(({ title, now, mine }) => (
+                  <li key={title}>
+                    {title} is now {now}. Saving sets it to {mine}.
+                  </li>
+                ))}
+              </ul>
+            </LiveNotice>
             <FaultNotice fault={save.fault} />
             <div class="row spread">
               <span class="muted small">
@@ -87,7 +90,6 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
           </Form>
         </Card>
         {isWebhook && <SecretCard view={view} />}
-        <DangerCard view={view} />
       </div>
       <Card>
         <CallPreview
@@ -150,75 +152,6 @@ function SecretCard({ view }: { readonly view: CrawlerView }) {
           </ShownOnce>
         )}
       </div>
-    </Card>
-  );
-}
-
-function DangerCard({ view }: { readonly view: CrawlerView }) {
-  const { name, activity } = view.crawler;
-  const asked = useSignal<'purge' | 'delete' | undefined>(undefined);
-  const { crawlers } = clientsFor(view.type);
-  const queued = (activity?.waiting ?? 0n) + (activity?.retrying ?? 0n);
-  const close = (): void => {
-    asked.value = undefined;
-  };
-  return (
-    <Card title="Danger zone">
-      <div class="row">
-        <Button
-          kind="danger"
-          onClick={() => {
-            asked.value = 'purge';
-          }}
-        >
-          Purge the queue…
-        </Button>
-        <Button
-          kind="danger"
-          onClick={() => {
-            asked.value = 'delete';
-          }}
-        >
-          Delete the crawler…
-        </Button>
-      </div>
-      {asked.value === 'purge' && (
-        <ConfirmByName
-          title={`Purge ${name}`}
-          name={name}
-          verb="Purge"
-          onClose={close}
-          perform={async () => {
-            const { purged } = await crawlers.purgeCrawler({ name });
-            close();
-            toast(`Removed ${count(purged)} URLs from the queue.`);
-            view.refresh();
-          }}
-        >
-          <p>
-            Removes all {count(queued)} URLs that wait, retries included. What is being crawled
-            finishes; the crawler stays.
-          </p>
-        </ConfirmByName>
-      )}
-      {asked.value === 'delete' && (
-        <ConfirmByName
-          title={`Delete ${name}`}
-          name={name}
-          verb="Delete"
-          onClose={close}
-          perform={async () => {
-            const { purged } = await crawlers.deleteCrawler({ name });
-            toast(`Deleted ${name}, and ${count(purged)} URLs with it.`);
-            navigate('/crawlers');
-          }}
-        >
-          <p>
-            Removes the crawler, its {count(queued)} waiting URLs, its pending deliveries and its
-            statistics. What is being crawled is aborted.
-          </p>
-        </ConfirmByName>
-      )}
     </Card>
   );
 }

@@ -1,7 +1,9 @@
+import { create } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { signal } from '@preact/signals';
 import {
   type CrawlerTimeline,
+  CrawlerTimelineSchema,
   type TimelinePoint,
   TimelineRange,
 } from '../../../../gen/queuedcrawler/v1/stats_service_pb.ts';
@@ -104,16 +106,15 @@ export function TimelineCard({ view }: { readonly view: CrawlerView }) {
         </p>
         <Compared names={names} />
         <FaultNotice fault={feed.fault} />
-        {feed.data !== undefined && (
-          <Timelines
-            found={feed.data}
-            label={`Last ${text.toLowerCase()}`}
-            step={step}
-            zoneOf={zoneOf}
-            hasDeliveries={deliveryOf(view.crawler).postsToCallback}
-            isQuarter={asked === TimelineRange.QUARTER}
-          />
-        )}
+        <Timelines
+          // Empty charts have the size of those that are read.
+          found={feed.data ?? names.map((each) => create(CrawlerTimelineSchema, { name: each }))}
+          label={`Last ${text.toLowerCase()}`}
+          step={step}
+          zoneOf={zoneOf}
+          hasDeliveries={deliveryOf(view.crawler).postsToCallback}
+          isQuarter={asked === TimelineRange.QUARTER}
+        />
       </div>
     </Card>
   );

@@ -4,7 +4,7 @@ import {
 } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { Moment } from '../../format/moment.tsx';
 import { Link } from '../../shell/route.tsx';
-import { Notice } from '../../ui/notice.tsx';
+import { LiveNotice } from '../../ui/notice.tsx';
 
 /** What a reason is called, and which tab of the crawler shows more of it. */
 const REASONS: Readonly<
@@ -31,6 +31,8 @@ const REASONS: Readonly<
   },
   [AttentionReason.QUEUE_FULL]: { title: 'Queue full', tab: ['jobs', 'Queue'] },
 };
+
+const ALL_REASONS = Object.keys(REASONS).map(Number) as AttentionReason[];
 
 // A service that is newer than this page may name others.
 const reasonOf = (reason: AttentionReason) =>
@@ -61,19 +63,21 @@ export function AttentionBadge({ crawler }: { readonly crawler: Crawler }) {
 
 /** All its trouble: what was found, since when, what to do, and where to look. */
 export function AttentionNotices({ crawler }: { readonly crawler: Crawler }) {
+  const found = new Map(crawler.attention.map((each) => [each.reason, each]));
   return (
     <>
-      {crawler.attention.map(({ reason, since, detail, nextStep }) => {
+      {[...new Set([...found.keys(), ...ALL_REASONS])].map((reason) => {
         const { title, tab } = reasonOf(reason);
+        const { since, detail = '', nextStep = '' } = found.get(reason) ?? {};
         return (
-          <Notice key={reason} kind="bad" title={title}>
+          <LiveNotice key={reason} isOn={found.has(reason)} kind="bad" title={title}>
             <p>
               Since <Moment at={since} />: {detail}.
             </p>
             <p>
               {nextStep} <Link to={`/crawlers/${crawler.name}/${tab[0]}`}>{tab[1]}</Link>
             </p>
-          </Notice>
+          </LiveNotice>
         );
       })}
     </>

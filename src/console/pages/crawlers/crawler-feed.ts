@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { effect, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import type { Crawler, TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { session, tokenTypes } from '../../api/session.ts';
@@ -9,14 +9,30 @@ const PAGE = 1_000;
 /** Messages within this time are shown together, in milliseconds. */
 const TOGETHER_MS = 50;
 
-/** The crawlers as they were last read, for the palette and for links by name. */
-export const knownCrawlers = signal<readonly Crawler[]>([]);
+/** Crawlers by name. */
+export interface CrawlerList {
+  readonly crawlers: readonly Crawler[];
+  /** Whether the account has more than {@link MAX_LISTED}, of which these are the first. */
+  readonly isPartial: boolean;
+}
+
+/** Crawlers of an account that the service lists with their activity. */
+export const MAX_LISTED = 10_000;
+
+const NONE: CrawlerList = { crawlers: [], isPartial: false };
+const known = signal(NONE);
 effect(() => {
-  if (session.value === undefined) knownCrawlers.value = [];
+  if (session.value === undefined) known.value = NONE;
 });
 
-/** All crawlers of the session's tokens with their activity, by name. */
-export function crawlersSource(): FeedSource<readonly Crawler[]> {
+/** The crawlers as they were last read, for the palette and for links by name. */
+export const knownCrawlers = computed(() => known.value.crawlers);
+
+/** Whether there are crawlers that are not among the known ones. */
+export const areKnownPartial = computed(() => known.value.isPartial);
+
+/** All crawlers of the session's tokens with their activity. */
+export function crawlersSource(): FeedSource<CrawlerList> {
   const types = tokenTypes.value;
   return {
     key: `crawlers ${types.join()}`,
@@ -28,8 +44,8 @@ export function crawlersSource(): FeedSource<readonly Crawler[]> {
 
 /** The type of the token that a crawler is addressed with; undefined without a token. */
 export async function typeOfCrawler(name: string): Promise<TokenType | undefined> {
-  const known = knownCrawlers.peek().find((each) => each.name === name);
-  if (known !== undefined) return known.tokenType;
+  const found = knownCrawlers.peek().find((each) => each.name === name);
+  if (found !== undefined) return found.tokenType;
   for (const type of tokenTypes.peek()) {
     try {
       await clientsFor(type).crawlers.getCrawler({ name });
@@ -44,13 +60,17 @@ export async function typeOfCrawler(name: string): Promise<TokenType | undefined
 /** How a token is answered that does not address a crawler. */
 const NOT_ITS_OWN = new Set([Code.NotFound, Code.PermissionDenied]);
 
-async function listCrawlers(ended?: AbortSignal): Promise<readonly Crawler[]> {
+async function listCrawlers(ended?: AbortSignal): Promise<CrawlerList> {
   const lists = await Promise.all(tokenTypes.peek().map((type) => listOfType(type, ended)));
-  return rememberCrawlers(sorted(lists.flat()));
+  return rememberCrawlers({
+    crawlers: sorted(lists.flatMap(({ crawlers }) => crawlers)),
+    isPartial: lists.some(({ isPartial }) => isPartial),
+  });
 }
 
-async function listOfType(type: TokenType, ended?: AbortSignal): Promise<Crawler[]> {
+async function listOfType(type: TokenType, ended?: AbortSignal): Promise<CrawlerList> {
   const all: Crawler[] = [];
+  let isPartial = false;
   let pageToken = '';
   do {
     const page = await clientsFor(type).crawlers.listCrawlers(
@@ -58,14 +78,16 @@ async function listOfType(type: TokenType, ended?: AbortSignal): Promise<Crawler
       ended === undefined ? {} : { signal: ended },
     );
     all.push(...page.crawlers);
+    isPartial ||= page.isPartial;
     pageToken = page.nextPageToken;
   } while (pageToken !== '');
-  return all;
+  return { crawlers: all, isPartial };
 }
 
-async function* watchCrawlers(ended: AbortSignal): AsyncGenerator<readonly Crawler[]> {
+async function* watchCrawlers(ended: AbortSignal): AsyncGenerator<CrawlerList> {
   const types = tokenTypes.peek();
-  const known = new Map<string, Crawler>();
+  const watched = new Map<string, Crawler>();
+  let isPartial = false;
   const incomplete = new Set(types);
   const streams = types.map((type) => ({
     type,
@@ -79,13 +101,14 @@ async function* watchCrawlers(ended: AbortSignal): AsyncGenerator<readonly Crawl
     const got = await (due === undefined ? next : Promise.race([next, due]));
     if (got === undefined) {
       due = undefined;
-      yield sorted([...known.values()]);
+      yield { crawlers: sorted([...watched.values()]), isPartial };
       continue;
     }
     if (got.done === true) return;
     const { type, message } = got.value;
-    for (const crawler of message.crawlers) known.set(crawler.name, crawler);
-    for (const name of message.removed) known.delete(name);
+    for (const crawler of message.crawlers) watched.set(crawler.name, crawler);
+    for (const name of message.removed) watched.delete(name);
+    ({ isPartial } = message);
     if (message.isComplete) incomplete.delete(type);
     if (incomplete.size === 0) due ??= afterMs(TOGETHER_MS);
     next = messages.next();
@@ -99,8 +122,8 @@ function afterMs(ms: number): Promise<undefined> {
 }
 
 /** Keeps what was read, for the palette and for links by name. */
-export function rememberCrawlers(list: readonly Crawler[]): readonly Crawler[] {
-  knownCrawlers.value = list;
+export function rememberCrawlers(list: CrawlerList): CrawlerList {
+  known.value = list;
   return list;
 }
 

@@ -69,6 +69,29 @@ function differing({ values }: CrawlerDraft, isWebhook: boolean, before?: Crawle
   return settingsRequest(Object.fromEntries(given), before);
 }
 
+/** Where results are delivered. */
+export function CallbackField(props: {
+  readonly draft: CrawlerDraft;
+  readonly fault: Fault | undefined;
+  readonly required: boolean;
+  readonly onChange: (draft: CrawlerDraft) => void;
+}) {
+  const { draft, fault, required, onChange } = props;
+  return (
+    <TextField
+      value={draft.callbackUrl}
+      onInput={(callbackUrl) => onChange({ ...draft, callbackUrl })}
+      fault={fault}
+      label="Callback URL"
+      name="callback_url"
+      type="url"
+      required={required}
+      placeholder="https://example.com/hook/long-random-text"
+      help="Each result is POSTed there, gzip-compressed. It has to answer 200, 201 or 204 quickly; it is probed once a minute."
+    />
+  );
+}
+
 /** The fields for the settings, with help next to each. */
 export function SettingFields(props: {
   readonly draft: CrawlerDraft;
@@ -98,19 +121,6 @@ export function SettingFields(props: {
   const parts = [...new Set(shown.map(({ form }) => form.part))].filter((part) => part !== '');
   return (
     <>
-      {isWebhook && (
-        <TextField
-          value={draft.callbackUrl}
-          onInput={(callbackUrl) => onChange({ ...draft, callbackUrl })}
-          fault={fault}
-          label="Callback URL"
-          name="callback_url"
-          type="url"
-          required
-          placeholder="https://example.com/hook/long-random-text"
-          help="Each result is POSTed there, gzip-compressed. It has to answer 200, 201 or 204 quickly; it is probed once a minute."
-        />
-      )}
       <div class="fields">{fields('')}</div>
       {parts.map((part) => (
         <fieldset class="choices" key={part}>

@@ -9,13 +9,13 @@ import { Button } from '../../ui/button.tsx';
 import { Card, Figures } from '../../ui/card.tsx';
 import { type Column, DataTable } from '../../ui/data-table.tsx';
 import { Icon } from '../../ui/icon.tsx';
-import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
+import { Empty, FaultNotice, LiveNotice, Loading } from '../../ui/notice.tsx';
 import { Pager } from '../../ui/pager.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { isAttention } from './attention.tsx';
 import { BulkPause } from './bulk-pause.tsx';
 import { crawlerColumns, sortCrawlers } from './crawler-columns.tsx';
-import { crawlersSource, rememberCrawlers } from './crawler-feed.ts';
+import { crawlersSource, MAX_LISTED, rememberCrawlers } from './crawler-feed.ts';
 
 /** Rows of a page: what is drawn anew each second, and at each key in the filter. */
 const PAGE_ROWS = 50;
@@ -29,11 +29,12 @@ const FILTERS = [
 
 /** All crawlers and what they do. */
 export function CrawlersPage() {
-  const { data, fault, refresh } = useFeed(crawlersSource());
+  const { data: list, fault, refresh } = useFeed(crawlersSource());
+  const data = list?.crawlers;
   const from = Math.max(Number(query.value.get('from')) || 0, 0);
   useEffect(() => {
-    if (data !== undefined) rememberCrawlers(data);
-  }, [data]);
+    if (list !== undefined) rememberCrawlers(list);
+  }, [list]);
   const chosen = useSignal<ReadonlySet<string>>(new Set());
   const text = query.value.get('q') ?? '';
   const filter = (query.value.get('show') ?? '') as (typeof FILTERS)[number][0];
@@ -101,6 +102,16 @@ export function CrawlersPage() {
     <>
       {head}
       <FaultNotice fault={fault} retry={refresh} />
+      <LiveNotice
+        isOn={list?.isPartial === true}
+        kind="warn"
+        title={`Only the first ${count(MAX_LISTED)} crawlers are listed`}
+      >
+        <p>
+          The account has more. These are the first by name; sums and filters are of them alone.{' '}
+          <Link to="/find">Find</Link> searches the names of all.
+        </p>
+      </LiveNotice>
       <Totals crawlers={data} />
       <Card flush>
         <div class="card-head">

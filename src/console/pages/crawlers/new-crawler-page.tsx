@@ -5,6 +5,7 @@ import { deliveryOf } from '../../api/delivery-modes.ts';
 import { tokenTypes } from '../../api/session.ts';
 import { useAction } from '../../api/use-action.ts';
 import { ONCE_MS, useFeed } from '../../api/use-feed.ts';
+import { derivedName } from '../../format/derived-name.ts';
 import { Link, navigate, query } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { CallPreview } from '../../ui/call-preview.tsx';
@@ -14,8 +15,8 @@ import { bound, Form } from '../../ui/form.tsx';
 import { FaultNotice, Loading } from '../../ui/notice.tsx';
 import { ShownOnce } from '../../ui/shown-once.tsx';
 import { toast } from '../../ui/toasts.tsx';
-import { typeOfCrawler } from './crawler-feed.ts';
-import { draftOf, emptyDraft, requestOf, SettingFields } from './crawler-form.tsx';
+import { knownCrawlers, typeOfCrawler } from './crawler-feed.ts';
+import { CallbackField, draftOf, emptyDraft, requestOf, SettingFields } from './crawler-form.tsx';
 import { snakeCased } from './snake-cased.ts';
 
 /** Makes a crawler, with every field of the contract; `like` in the address names one to copy. */
@@ -46,22 +47,20 @@ function NewCrawlerForm({ like }: { readonly like: Crawler | undefined }) {
   const isWebhook = useSignal(like !== undefined && deliveryOf(like).postsToCallback);
   const type = useSignal<TokenType>(like?.tokenType ?? tokenTypes.value[0] ?? TokenType.NORMAL);
   const draft = useSignal(like === undefined ? emptyDraft : draftOf(like));
-  const secret = useSignal('');
+  const secret = useSignal<{ readonly of: string; readonly text: string } | undefined>(undefined);
+  const derived = isWebhook.value ? freeName(draft.value.callbackUrl) : '';
+  const chosen = name.value || derived;
   const settings = requestOf(draft.value, isWebhook.value);
   const create = useAction(async () => {
     const { crawler, created } = await clientsFor(type.value).crawlers.createCrawler({
-      name: name.value,
+      name: chosen,
       ...settings,
     });
-    toast(
-      created
-        ? `Created crawler ${name.value}.`
-        : `${name.value} already exists with these settings.`,
-    );
-    if (crawler?.webhookSecret === undefined) navigate(`/crawlers/${name.value}/push`);
-    else secret.value = crawler.webhookSecret;
+    toast(created ? `Created crawler ${chosen}.` : `${chosen} already exists with these settings.`);
+    if (crawler?.webhookSecret === undefined) navigate(`/crawlers/${chosen}/push`);
+    else secret.value = { of: chosen, text: crawler.webhookSecret };
   });
-  const message = { name: name.value, ...settings };
+  const message = { name: chosen, ...settings };
 
   return (
     <>
@@ -80,8 +79,9 @@ function NewCrawlerForm({ like }: { readonly like: Crawler | undefined }) {
               fault={create.fault}
               {...bound(name)}
               pattern="[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}"
-              help="1 to 64 letters, digits, _ . or -; it stands in paths and cannot change."
-              required
+              help="1 to 64 letters, digits, _ . or -; it stands in paths and cannot change. Empty: the host of the callback URL."
+              placeholder={derived}
+              required={derived === ''}
               autofocus
               mono
             />
@@ -94,6 +94,16 @@ function NewCrawlerForm({ like }: { readonly like: Crawler | undefined }) {
               ]}
               onPick={(value) => {
                 isWebhook.value = value === 'webhook';
+                if (!isWebhook.value) draft.value = { ...draft.value, callbackUrl: '' };
+              }}
+            />
+            <CallbackField
+              draft={draft.value}
+              fault={create.fault}
+              required={isWebhook.value}
+              onChange={(next) => {
+                draft.value = next;
+                if (next.callbackUrl !== '') isWebhook.value = true;
               }}
             />
             <Choices
@@ -139,11 +149,11 @@ function NewCrawlerForm({ like }: { readonly like: Crawler | undefined }) {
           />
         </Card>
       </div>
-      {secret.value !== '' && (
+      {secret.value !== undefined && (
         <ShownOnce
           title="Save the signing secret"
-          secrets={[['Webhook secret', secret.value]]}
-          onSaved={() => navigate(`/crawlers/${name.value}/push`)}
+          secrets={[['Webhook secret', secret.value.text]]}
+          onSaved={() => navigate(`/crawlers/${secret.peek()?.of}/push`)}
         >
           <p>
             It signs every delivery, so that your handler can tell it from a forged one. It is shown
@@ -153,6 +163,16 @@ function NewCrawlerForm({ like }: { readonly like: Crawler | undefined }) {
       )}
     </>
   );
+}
+
+/** The host of a URL as the name of a crawler, with a number when a crawler has that name already. */
+function freeName(url: string): string {
+  const name = derivedName(URL.parse(url)?.host ?? '');
+  if (name === '') return '';
+  const taken = new Set(knownCrawlers.value.map((each) => each.name));
+  let free = name;
+  for (let number = 2; taken.has(free); number += 1) free = `${name.slice(0, 58)}-${number}`;
+  return free;
 }
 
 const TYPES = [

@@ -37,7 +37,7 @@ export function ProxiesPage() {
           <h1>Proxies</h1>
           <p>Pools of your own. Crawlers and pushes choose them by name or country.</p>
         </div>
-        <Button kind="primary" onClick={make}>
+        <Button kind="primary" opensDialog onClick={make}>
           <Icon name="add" size={16} /> New pool
         </Button>
       </div>
@@ -109,7 +109,7 @@ function PoolTable(props: {
               >
                 Show
               </Button>
-              <Button small label={`Change ${name}`} onClick={() => props.onEdit(name)}>
+              <Button small opensDialog label={`Change ${name}`} onClick={() => props.onEdit(name)}>
                 Change
               </Button>
               <AskingButton

@@ -67,6 +67,11 @@ export function textOf(body: Uint8Array): PageContent {
   return { content, text, isCut, byteCount: body.byteLength };
 }
 
+/** Whether a content type, or its absence, is that of a text, whose source can be shown. */
+export function isText(contentType: string): boolean {
+  return contentType === '' || /text|json|xml|javascript|html/i.test(contentType);
+}
+
 /** The path of a picture: it is read from the service that the console came from. */
 export function picturePath(url: string | undefined): string {
   if (url === undefined) return '';

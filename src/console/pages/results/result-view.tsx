@@ -10,7 +10,7 @@ import { JsonTree } from '../../ui/json-tree.tsx';
 import { Notice } from '../../ui/notice.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { HtmlPreview } from './html-preview.tsx';
-import type { CrawledPage } from './page-content.ts';
+import { type CrawledPage, isText } from './page-content.ts';
 import { StatusBadge } from './status-badge.tsx';
 
 const VIEWS = ['', 'image', 'preview', 'tree', 'source', 'picture', 'headers'] as const;
@@ -23,7 +23,7 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
   if (/^image\//i.test(page.contentType)) views.push(['image', 'Picture']);
   if (json !== undefined) views.push(['tree', 'JSON']);
   else if (isHtml(page)) views.push(['preview', 'Preview']);
-  if (isText(page)) {
+  if (isText(page.contentType)) {
     views.push(['source', page.contentType.includes('markdown') ? 'Markdown' : 'Source']);
   }
   if (page.screenshot !== '') views.push(['picture', 'Screenshot']);
@@ -38,9 +38,15 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
         items={[
           ['Status', <StatusBadge cbStatus={page.cbStatus} failure={page.failure} />],
           ['Site answered', page.originalStatus === 0 ? 'nothing' : page.originalStatus],
-          ['Type', page.contentType || '–'],
+          ['Type', page.contentType.split(';')[0] || '–'],
+          ...charsetOf(page),
           ['Size', bytes(page.byteCount)],
-          ['Address', page.url || page.pushedUrl],
+          ...(isRedirected(page)
+            ? ([
+                ['Pushed', page.pushedUrl],
+                ['Redirected to', page.url],
+              ] as const)
+            : [['Address', page.url || page.pushedUrl] as const]),
           ...(page.rid === '' ? [] : [['rid', <code>{page.rid}</code>] as const]),
           ...(page.rung === undefined ? [] : [['Rung', page.rung] as const]),
           ...(page.climbed === undefined ? [] : [['Blocked before', page.climbed] as const]),
@@ -84,6 +90,21 @@ export function ResultView({ page }: { readonly page: CrawledPage }) {
   );
 }
 
+function isRedirected({ url, pushedUrl }: CrawledPage): boolean {
+  return url !== '' && URL.parse(url)?.href !== URL.parse(pushedUrl)?.href;
+}
+
+/** The charset of a text: that of the site, where its headers are known, and the one it is kept in. */
+function charsetOf({ contentType, headers }: CrawledPage): readonly (readonly [string, string])[] {
+  const named = (type: string): string | undefined =>
+    /;\s*charset\s*=\s*"?([\w.:-]+)/i.exec(type)?.[1]?.toLowerCase();
+  const kept = named(contentType);
+  const header = Object.entries(headers).find(([name]) => /^content[-_]type$/i.test(name));
+  const sent = named(header?.[1] ?? '') ?? kept;
+  if (kept === undefined || sent === undefined) return [];
+  return [['Charset', sent === kept ? kept : `${sent}, kept as ${kept}`]];
+}
+
 /** As an image element shows it, which runs no scripts, whatever it holds. */
 function StoredImage({ page: { content, contentType, url } }: { readonly page: CrawledPage }) {
   const source = useSignal('');
@@ -112,10 +133,6 @@ function fileName({ rid, contentType }: CrawledPage): string {
   const type =
     /(pdf|json|html|markdown|png|jpeg|gif|webp|svg|avif)/.exec(contentType)?.[1] ?? 'txt';
   return `${rid || 'page'}.${type === 'markdown' ? 'md' : type}`;
-}
-
-function isText({ contentType }: CrawledPage): boolean {
-  return contentType === '' || /text|json|xml|javascript|html/i.test(contentType);
 }
 
 function isHtml({ contentType, text }: CrawledPage): boolean {

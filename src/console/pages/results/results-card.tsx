@@ -20,6 +20,7 @@ import { usePages } from '../../ui/use-pages.ts';
 import { fileRow } from '../crawler/file-row.ts';
 import { MatchActions } from '../crawler/match-actions.tsx';
 import { addressFilter, FilterBar } from '../crawler/match-filter.tsx';
+import { isText } from './page-content.ts';
 import { StatusBadge } from './status-badge.tsx';
 import { StoredPageDialog } from './stored-page.tsx';
 
@@ -85,8 +86,8 @@ export function ResultsCard(props: {
     );
   const pages = usePages(
     `results ${crawler} ${outcome.value} ${filter.key}`,
-    async (pageToken, signal) => {
-      const { results, nextPageToken } = await read(50, pageToken, signal);
+    async (pageToken, pageSize, signal) => {
+      const { results, nextPageToken } = await read(pageSize, pageToken, signal);
       return { rows: results, nextPageToken };
     },
     props.changes,
@@ -183,10 +184,11 @@ export function ResultsCard(props: {
           {
             id: 'actions',
             title: '',
-            cell: ({ rid, pushedUrl }) => (
+            cell: ({ rid, pushedUrl, contentType }) => (
               <span class="row tight">
                 <Button
                   small
+                  opensDialog
                   label={`Open the result of ${pushedUrl}`}
                   onClick={() => {
                     setQuery(openParameter, rid);
@@ -194,6 +196,20 @@ export function ResultsCard(props: {
                 >
                   Open
                 </Button>
+                {isText(contentType) && (
+                  <Button
+                    small
+                    kind="plain"
+                    opensDialog
+                    label={`Source of the result of ${pushedUrl}`}
+                    onClick={() => {
+                      setQuery('view', 'source');
+                      setQuery(openParameter, rid);
+                    }}
+                  >
+                    Source
+                  </Button>
+                )}
                 <AskingButton
                   small
                   text="Remove"

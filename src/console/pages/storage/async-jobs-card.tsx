@@ -17,9 +17,9 @@ export function AsyncJobsCard(props: { readonly title: string; readonly type: To
   const { crawlers } = clientsFor(props.type);
   const pages = usePages(
     `async ${props.type}`,
-    async (pageToken, signal) => {
+    async (pageToken, pageSize, signal) => {
       const { jobs, nextPageToken } = await crawlers.listAsyncJobs(
-        { pageSize: 50, pageToken },
+        { pageSize, pageToken },
         { signal },
       );
       return { rows: jobs, nextPageToken };
@@ -43,6 +43,7 @@ export function AsyncJobsCard(props: { readonly title: string; readonly type: To
         <Button
           small
           kind="danger"
+          opensDialog
           onClick={() => {
             isPurge.value = true;
           }}

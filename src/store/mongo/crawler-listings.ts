@@ -1,0 +1,102 @@
+import { LEAST_STREAK } from '../../domain/attention.ts';
+import type { CrawlerOverview, ListingStore } from '../listing-store.ts';
+import type { Collections, CrawlerDocument } from './collections.ts';
+import { readParts } from './counts-document.ts';
+import { toCounters, toCrawler } from './crawler-document.ts';
+import { readHeldUp } from './hosts.ts';
+
+/** The crawlers of accounts, and those in trouble, with their counters. */
+export function createCrawlerListings(
+  collections: Collections,
+): Pick<ListingStore, 'crawlers' | 'troubled'> {
+  async function crawlersOf(
+    ids: readonly string[],
+    limit: number,
+    nameContains = '',
+  ): Promise<CrawlerDocument[]> {
+    const name = { $regex: nameContains.replaceAll(/\W/g, String.raw`\$&`), $options: 'i' };
+    const found = await collections.crawlers
+      .find({ accountId: { $in: [...ids] }, ...(nameContains === '' ? {} : { name }) })
+      .sort({ accountId: 1, name: 1 })
+      .limit(limit * ids.length)
+      .toArray();
+    if (ids.length === 1) return found;
+    if (found.length < limit * ids.length) {
+      const byAccount = [...Map.groupBy(found, (each) => each.accountId).values()];
+      return byAccount.flatMap((own) => own.slice(0, limit));
+    }
+    // Accounts with more may have taken the places of others.
+    const alone: CrawlerDocument[] = [];
+    for (const accountId of ids)
+      alone.push(...(await crawlersOf([accountId], limit, nameContains)));
+    return alone;
+  }
+
+  async function overviews(found: readonly CrawlerDocument[]): Promise<CrawlerOverview[]> {
+    if (found.length === 0) return [];
+    const ids = found.map(({ _id }) => _id);
+    const [parts, heldUp] = await Promise.all([
+      readParts(collections, ids),
+      readHeldUp(collections, ids),
+    ]);
+    return found.map((each) => {
+      const { _id } = each;
+      return {
+        crawler: toCrawler(each),
+        counters: toCounters(each, parts.get(_id), heldUp.get(_id)),
+      };
+    });
+  }
+
+  return {
+    crawlers: async (accountIds, limit, nameContains) =>
+      overviews(await crawlersOf(accountIds, limit, nameContains)),
+
+    async troubled(queueLimit, limit) {
+      const [paused, counted, heldUp] = await Promise.all([
+        collections.crawlers.find({ pausedByMonitor: true }, { projection: { _id: 1 } }).toArray(),
+        troubledCounts(collections, queueLimit),
+        readHeldUp(collections),
+      ]);
+      const ids = new Set([...[...paused, ...counted].map(({ _id }) => _id), ...heldUp.keys()]);
+      const found = await collections.crawlers
+        .find({ _id: { $in: [...ids].toSorted().slice(0, limit) } })
+        .toArray();
+      return overviews(found);
+    },
+  };
+}
+
+/** Crawlers whose parts have many failed tries or queued jobs. Those of an earlier purge count, too. */
+function troubledCounts(
+  { counts }: Collections,
+  queueLimit: number,
+): Promise<{ readonly _id: string }[]> {
+  const sums = {
+    queued: '$queued',
+    crawl: '$failing.crawl.count',
+    delivery: '$failing.delivery.count',
+  };
+  const queued = { $add: [{ $ifNull: ['$waiting', 0] }, { $ifNull: ['$retrying', 0] }] };
+  return counts
+    .aggregate<{ readonly _id: string }>([
+      { $set: { queued } },
+      {
+        $group: {
+          _id: '$crawlerId',
+          ...Object.fromEntries(Object.entries(sums).map(([name, path]) => [name, { $sum: path }])),
+        },
+      },
+      {
+        $match: {
+          $or: [
+            { queued: { $gte: queueLimit } },
+            { crawl: { $gte: LEAST_STREAK.crawl } },
+            { delivery: { $gte: LEAST_STREAK.delivery } },
+          ],
+        },
+      },
+      { $project: { _id: 1 } },
+    ])
+    .toArray();
+}
