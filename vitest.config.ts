@@ -77,14 +77,18 @@ const onMongodb = [...onEither.always, ...(isLong ? onEither.atFullLength : [])]
 
 export default defineConfig({
   test: {
-    globalSetup: ['test/support/mongodb-setup.ts'],
-    setupFiles: ['test/support/leaks.ts', 'test/support/redaction-check.ts'],
+    globalSetup: ['test/support/mongodb-setup.ts', 'test/support/thread-programs.ts'],
+    setupFiles: [
+      'test/support/start-thread-programs.ts',
+      'test/support/leaks.ts',
+      'test/support/redaction-check.ts',
+    ],
     reporters: ['default', './test/support/summary-reporter.ts'],
     // A busy machine is slow, and only failures wait that long.
     testTimeout: 180_000,
     hookTimeout: 180_000,
-    // For two cores: many tests wait more than they work.
-    maxWorkers: 4,
+    // For two cores: two thirds of the time of tests is waiting.
+    maxWorkers: 6,
     // Node itself strips the types, and keeps what it compiled. Modules cannot be mocked so.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     // A worker loads the service once for all of its files. What a file leaves open, or logs of secrets, fails that file.

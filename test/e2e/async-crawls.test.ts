@@ -4,6 +4,7 @@ import { ADMIN, JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/ap
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createGrpcClient } from '../support/grpc-client.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
 
 /** A URL whose crawl takes long enough that the jobs behind it wait. */
@@ -31,10 +32,12 @@ async function pagesOf(app: TestApp, pageSize: number): Promise<string[][]> {
   return pages;
 }
 
+const shared = shareApp();
+
 describe('after async=true was used', () => {
   test('every crawler is listed, on full pages, over REST and gRPC', async () => {
     await using site = await startSite();
-    await using app = await startApp();
+    const app = shared();
     const names = ['0', 'A', 'c0', 'c1', 'z'];
     for (const name of names) await createCrawler(app, name);
     const before = await pagesOf(app, 2);
@@ -58,7 +61,7 @@ describe('after async=true was used', () => {
 
   test('the crawler behind it cannot be addressed by its name', async () => {
     await using site = await startSite();
-    await using app = await startApp();
+    const app = shared();
     const rid = await crawlLater(app, `${site.url}/${SLOW}`);
     for (const name of ['.async-normal', '%2Easync-normal']) {
       const path = `/crawler/${NORMAL}/${name}`;
@@ -143,7 +146,7 @@ describe('after async=true was used', () => {
 });
 
 test('a repeated creation of a webhook crawler does not tell its secret', async () => {
-  await using app = await startApp();
+  const app = shared();
   const body = { name: 'feed', callback_url: 'https://hooks.example.com/crawled' };
   const first = await app.rest('POST', `/crawler/${NORMAL}`, body);
   expect(first.json.crawler.webhook_secret).toMatch(/^whsec_/);
@@ -154,7 +157,7 @@ test('a repeated creation of a webhook crawler does not tell its secret', async 
 
 test('an account whose only crawler is the hidden one can be removed, its results with it', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const authorization = `Bearer ${ADMIN}`;
   const make = () => app.rest('POST', '/accounts', { name: 'guest' }, { authorization });
   const { normal_token: token } = (await make()).json;

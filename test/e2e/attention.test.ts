@@ -6,6 +6,7 @@ import { freePort } from '../support/listen.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { type ProxyFault, startProxy } from '../support/proxy.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
 import { createTestClock } from '../support/test-clock.ts';
 
@@ -33,6 +34,8 @@ async function metric(app: TestApp, reason: string): Promise<number> {
   const line = text.split('\n').find((each) => each.startsWith(name));
   return Number(line?.slice(name.length));
 }
+
+const shared = shareApp();
 
 test('a crawler whose deliveries all fail needs attention until one is acknowledged', async () => {
   const clock = createTestClock();
@@ -72,7 +75,7 @@ test('a crawler whose deliveries all fail needs attention until one is acknowled
 
 test('a crawler whose URLs all wait for a retry needs attention until one succeeds', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'retrying');
   for (let n = 0; n < 6; n += 1) await crawler.push(`${site.url}/status/503?n=${n}`);
   const found = await eventually(async () => {
@@ -93,7 +96,7 @@ test('a crawler whose URLs all wait for a retry needs attention until one succee
 
 test('a crawler most of whose URLs belong to a host that is not reached names that host', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const dead = `127.0.0.1:${await freePort()}`;
   const crawler = await createCrawler(app, 'waiting');
   for (let n = 0; n < 6; n += 1) await crawler.push(`http://${dead}/page/${n}`);

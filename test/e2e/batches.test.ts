@@ -6,6 +6,7 @@ import { type CrawlerClient, createCrawler } from '../support/crawler-client.ts'
 import { eventually } from '../support/eventually.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
 
 /** A batch, once it is in that state. */
@@ -19,9 +20,11 @@ function batchIn(app: { rest: Rest }, shop: CrawlerClient, batch: string, state:
 
 type Rest = Awaited<ReturnType<typeof startApp>>['rest'];
 
+const shared = shareApp();
+
 test('a batch tells what became of its URLs, and its results are read alone', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop', { max_retries: 0 });
   const items = [
     ...[1, 2, 3].map((n) => ({ url: `${site.url}/page/${n}`, batch: 'monday' })),
@@ -132,7 +135,7 @@ test('a closed batch of a webhook crawler ends with one signed event, sent until
 
 test('the command line pushes a batch, closes it and follows it to its end', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   await createCrawler(app, 'shop');
   const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
   const run = (...args: string[]) => runCommandLine(['--json', ...args], { env });

@@ -7,6 +7,7 @@ import {
 } from '../../src/client/client.ts';
 import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { freePort } from '../support/listen.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -34,6 +35,8 @@ async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   return collected;
 }
 
+const shared = shareApp();
+
 test('URLs are pushed in order, as fast as the rate and the room in the queue permit', async () => {
   await using app = await startApp({
     env: { PUSH_RATE_PER_SECOND: '200', CRAWLER_QUEUE_LIMIT: '400' },
@@ -60,7 +63,7 @@ test('URLs are pushed in order, as fast as the rate and the room in the queue pe
 });
 
 test('the source is read no further than the caller takes', async () => {
-  await using app = await startApp();
+  const app = shared();
   await using client = clientOf(app);
   const crawler = await pausedCrawler(client);
   let read = 0;
@@ -116,7 +119,7 @@ test('a run that was refused for rate in between pushes nothing twice, either', 
 });
 
 test('refusals name the URL, or fail the loop when nothing can be pushed', async () => {
-  await using app = await startApp();
+  const app = shared();
   await using client = clientOf(app);
   const crawler = await pausedCrawler(client);
   const pushed = await all(
@@ -148,7 +151,7 @@ test('a queue that stays full ends the patience', async () => {
 
 test.each(['1.1', '2'] as const)('results of a push in progress, over HTTP/%s', async (version) => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   await using client = createCrawlerClient({
     baseUrl: `${app.url}/`,
     token: NORMAL,
@@ -210,7 +213,7 @@ test('every result in order, over a restart of the service, each acknowledged on
 });
 
 test('results that do not come end the loop, as does its signal', async () => {
-  await using app = await startApp();
+  const app = shared();
   await using client = clientOf(app);
   const rid = 'a'.repeat(24);
   const late = await all(client.results([rid], { patienceMs: 200 })).catch(describeFailure);

@@ -4,6 +4,7 @@ import { NORMAL, startApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ReceivedPost, startReceiver } from '../support/receiver.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
 import { createTestClock } from '../support/test-clock.ts';
 
@@ -24,10 +25,12 @@ function linesOf({ text }: ReceivedPost): Line[] {
     .map((line) => JSON.parse(line) as Line);
 }
 
+const shared = shareApp();
+
 test('results are delivered together, each with its own fields, in signed POSTs', async () => {
   await using site = await startSite();
   await using receiver = await startReceiver();
-  await using app = await startApp();
+  const app = shared();
   const made = await app.rest('POST', `/crawler/${NORMAL}`, {
     name: 'together',
     callback_url: receiver.url,
@@ -117,7 +120,7 @@ test('an endpoint that answers 413 gets fewer results a POST, and all of them', 
   await using receiver = await startReceiver({
     answer: (post) => ({ status: linesOf(post).length > 2 ? 413 : 200 }),
   });
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'short', {
     callback_url: receiver.url,
     deliver_batch: { max_results: 8, max_ms: 2_000 },
@@ -145,7 +148,7 @@ test('an endpoint that answers 413 gets fewer results a POST, and all of them', 
 });
 
 test('the setting is checked, switched off by zero results, and unknown to storage', async () => {
-  await using app = await startApp();
+  const app = shared();
   const wrong = await app.rest('POST', `/crawler/${NORMAL}`, {
     name: 'wrong',
     callback_url: 'http://127.0.0.1:18009/',

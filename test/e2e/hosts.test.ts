@@ -3,6 +3,7 @@ import { startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/listen.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { type Site, startSite } from '../support/site.ts';
 import { createFrozenClock } from '../support/test-clock.ts';
 
@@ -26,11 +27,13 @@ function startsOf(site: Site): number[] {
   return site.seen.map(({ at }) => at.getTime() - (first?.at.getTime() ?? 0));
 }
 
+const shared = shareApp();
+
 describe('a host that takes long', () => {
   test('gets its part of the slots, and others theirs', async () => {
     await using slow = await startSite();
     await using sites = await startSites(4);
-    await using app = await startApp();
+    const app = shared();
     const crawler = await createCrawler(app, 'mixed', { concurrency: 4 });
     await crawler.post('pause');
     await crawler.pushAll(urls(slow, 40, '/delay/1500'));
@@ -45,7 +48,7 @@ describe('a host that takes long', () => {
   test('that never answers holds nobody up', async () => {
     await using dead = await startSite();
     await using sites = await startSites(3);
-    await using app = await startApp();
+    const app = shared();
     const crawler = await createCrawler(app, 'hanging', { concurrency: 3 });
     await crawler.post('pause');
     await crawler.pushAll(urls(dead, 30, '/hang'));
@@ -56,7 +59,7 @@ describe('a host that takes long', () => {
 
   test('that is alone gets all slots', async () => {
     await using site = await startSite();
-    await using app = await startApp();
+    const app = shared();
     const crawler = await createCrawler(app, 'alone', { concurrency: 7 });
     await crawler.pushAll(urls(site, 40, '/delay/100'));
     await eventually(() => expect(site.hits()).toBe(40));
@@ -66,7 +69,7 @@ describe('a host that takes long', () => {
 
 test('a host that refuses connections is put aside, and its other URLs are not tried', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'refused', { concurrency: 2 });
   const refused = { url: `http://127.0.0.1:${await freePort()}` };
   const rids = await crawler.pushAll(urls(refused, 30));
@@ -92,7 +95,7 @@ test('a 429 with Retry-After holds back the whole host, and no other', async () 
     },
   });
   await using other = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'limited', { concurrency: 1 });
   await crawler.pushAll(urls(site, 5, '/limited'));
   await crawler.pushAll(urls(other, 5));
@@ -106,7 +109,7 @@ describe('the pace of a polite crawler', () => {
   test('holds for each host, and no host waits for another', async () => {
     await using long = await startSite();
     await using sites = await startSites(5);
-    await using app = await startApp();
+    const app = shared();
     const politeness = { delay_ms: 400, max_per_host: 1, robots_txt: false };
     const crawler = await createCrawler(app, 'polite', { concurrency: 3, politeness });
     await crawler.pushAll(urls(long, 200));
@@ -125,7 +128,7 @@ describe('the pace of a polite crawler', () => {
   test('bounds the requests at a host at once', async () => {
     await using site = await startSite();
     await using other = await startSite();
-    await using app = await startApp();
+    const app = shared();
     const crawler = await createCrawler(app, 'bounded', {
       concurrency: 10,
       politeness: { delay_ms: 0, max_per_host: 2, robots_txt: false },
@@ -138,7 +141,7 @@ describe('the pace of a polite crawler', () => {
 
   test('is that of robots.txt where it asks for more', async () => {
     await using site = await startSite({ robotsTxt: 'User-agent: *\nCrawl-delay: 1\n' });
-    await using app = await startApp();
+    const app = shared();
     const crawler = await createCrawler(app, 'robots', {
       concurrency: 5,
       politeness: { delay_ms: 0, max_per_host: 0, robots_txt: true },
@@ -153,7 +156,7 @@ describe('the pace of a polite crawler', () => {
 test('hosts of one domain share its pace when their crawler groups them', async () => {
   // An address is a domain of its own, whatever the port.
   await using sites = await startSites(2);
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'grouped', {
     concurrency: 5,
     group_by_domain: true,
@@ -173,7 +176,7 @@ test('hosts of one domain share its pace when their crawler groups them', async 
 
 test('crawlers of a pace group ask a host together no more than one of them may', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const politeness = { delay_ms: 300, max_per_host: 1, robots_txt: false, group: 'partner' };
   const make = (name: string) => createCrawler(app, name, { concurrency: 5, politeness });
   const [a, b] = [await make('first'), await make('second')];
@@ -205,7 +208,7 @@ async function hostRow(app: TestApp, { path }: { path: string }, site: Pick<Site
 describe('the hosts of a crawler', () => {
   test('are listed with what became of their URLs, and what they wait for', async () => {
     await using site = await startSite();
-    await using app = await startApp();
+    const app = shared();
     const crawler = await createCrawler(app, 'listed', { concurrency: 2, max_retries: 0 });
     const away = { url: `http://127.0.0.1:${await freePort()}` };
     await crawler.pushAll(urls(away, 12));
@@ -230,7 +233,7 @@ describe('the hosts of a crawler', () => {
   test('are paused, continued and purged one at a time', async () => {
     await using paused = await startSite();
     await using other = await startSite();
-    await using app = await startApp();
+    const app = shared();
     const crawler = await createCrawler(app, 'steered');
     const { host } = new URL(paused.url);
     expect((await crawler.post(`hosts/pause?host=${host}`)).json).toEqual({ host, paused: true });
@@ -259,7 +262,7 @@ describe('the hosts of a crawler', () => {
     await using slow = await startSite();
     await using paused = await startSite();
     await using other = await startSite();
-    await using app = await startApp();
+    const app = shared();
     const hostOf = (site: Site): string => new URL(site.url).host;
     const politeness = {
       delay_ms: 0,

@@ -3,6 +3,7 @@ import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
 
 /** What the API tells of a job. */
@@ -12,9 +13,11 @@ async function lifeOf(app: TestApp, rid: string) {
 
 const names = (steps: readonly { readonly name: string }[]) => steps.map(({ name }) => name);
 
+const shared = shareApp();
+
 test('a job tells what it waits for, each try with its reason and times, and how to push it again', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'told', { max_retries: 3 });
   await crawler.post('pause');
   const query = '&user_agent=Bot%2F1&format=json&priority=7&metadata={"id":1}';
@@ -134,7 +137,7 @@ test('a delivery tells its headers without secrets, and what the callback URL an
 
 test('a request with a body is told while it can be pushed again, and not once it has ended well', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'posts', { max_retries: 0 });
   const post = async (path: string) => {
     const item = { url: site.url + path, method: 'POST', body: btoa('a=1') };

@@ -2,9 +2,10 @@ import type { ServerResponse } from 'node:http';
 import { brotliCompressSync, deflateSync, gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
-import { NORMAL, startApp } from '../support/app.ts';
+import { NORMAL } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
 
 // What a site has compressed is kept and delivered as it came, where that is just what is to be sent.
@@ -60,10 +61,12 @@ async function startCodedSite() {
   return startSite({ routes: Object.fromEntries(routes) });
 }
 
+const shared = shareApp();
+
 test('a delivery has the bytes of the site where they are its gzip', async () => {
   await using site = await startCodedSite();
   await using receiver = await startReceiver();
-  await using app = await startApp();
+  const app = shared();
   const callback = { callback_url: receiver.url };
   const made = await app.rest('POST', `/crawler/${NORMAL}`, { name: 'hook', ...callback });
   const verifier = new Webhook(made.json.crawler.webhook_secret);
@@ -86,7 +89,7 @@ test('a delivery has the bytes of the site where they are its gzip', async () =>
 
 test('storage gives each client the page in a coding that it knows', async () => {
   await using site = await startCodedSite();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'kept');
   for (const { what, body, page = PAGE, isKept = false } of CASES) {
     const url = `${site.url}/coded/${what}`;
@@ -108,7 +111,7 @@ test('storage gives each client the page in a coding that it knows', async () =>
 
 test('the bytes that are kept count, in the coding that they came in', async () => {
   await using site = await startCodedSite();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'counted');
   for (const { what, body } of CASES.filter((each) => each.coding === 'br' || each.isKept)) {
     const rid = await crawler.push(`${site.url}/coded/${what}`);

@@ -17,6 +17,7 @@ import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createGrpcClient } from '../support/grpc-client.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
 
 const bearer = { headers: { authorization: `Bearer ${NORMAL}` } };
@@ -33,9 +34,11 @@ function connect(app: TestApp) {
 const pluck = (list: readonly Record<string, unknown>[], name: string): unknown[] =>
   list.map((each) => each[name]);
 
+const shared = shareApp();
+
 test('crawlers are listed by what they do, filtered, sorted and page by page', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const busy = await createCrawler(app, 'shop-busy', { concurrency: 2 });
   const full = await createCrawler(app, 'shop-full');
   await createCrawler(app, 'News', {});
@@ -98,7 +101,7 @@ test('crawlers are listed by what they do, filtered, sorted and page by page', a
 
 test('jobs, results and failures are listed without their pages, and a rid is found anywhere', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   using grpc = createGrpcClient(`127.0.0.1:${app.port}`);
   const { activity } = connect(app);
   const crawler = await createCrawler(app, 'mixed', { max_retries: 0 });
@@ -243,7 +246,7 @@ test('deliveries are listed by their state and replayed one, several or in parts
 
 test('a crawler shows the process that works on it and its slots, and none when it is idle', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const worked = await createCrawler(app, 'worked', { concurrency: 3 });
   const processes = async () =>
     (await app.rest('GET', `/crawler/${NORMAL}/worked`)).json.processes as unknown;

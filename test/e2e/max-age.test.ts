@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
-import { NORMAL, startApp } from '../support/app.ts';
+import { NORMAL } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { type SiteRoute, startSite } from '../support/site.ts';
 
 /** A page that is another one at each request. */
@@ -13,10 +14,12 @@ function countingPage(): SiteRoute {
   };
 }
 
+const shared = shareApp();
+
 test('a stored page that is young enough is the result, without a request', async () => {
   await using site = await startSite({ routes: { '/news': countingPage() } });
   await using receiver = await startReceiver();
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop');
   const hook = await createCrawler(app, 'hook', { callback_url: receiver.url });
   const url = `${site.url}/news`;
@@ -45,7 +48,7 @@ test('a stored page that is young enough is the result, without a request', asyn
 
 test('another token, other parameters, a POST, a failure and an older page are crawled', async () => {
   await using site = await startSite({ routes: { '/news': countingPage() } });
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop', { max_retries: 0 });
   const url = `${site.url}/news`;
   const push = async (more: string) => (await shop.stored(await shop.push(url, more))).json.body;
@@ -69,7 +72,7 @@ test('another token, other parameters, a POST, a failure and an older page are c
 
 test('the headers of a stored page come along, and Markdown has a page of its own', async () => {
   await using site = await startSite({ routes: { '/news': countingPage() } });
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop');
   const url = `${site.url}/news`;
   const push = async (more: string) => (await shop.stored(await shop.push(url, more))).json;

@@ -2,8 +2,11 @@ import { expect, test } from 'vitest';
 import { JAVASCRIPT, NORMAL, startApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { shareApp } from '../support/shared-app.ts';
 
 const PROXIES = JSON.stringify({ DE: 'http://127.0.0.1:9', FR: 'http://127.0.0.1:9' });
+
+const shared = shareApp();
 
 test.each([
   ['country=US', 'country', /DE, FR/],
@@ -27,7 +30,7 @@ test.each([
 });
 
 test('an invalid selector is refused, and so is a push without its crawler and a removal without its rid', async () => {
-  await using app = await startApp();
+  const app = shared();
   const url = encodeURIComponent('http://example.com/');
   const refusals = [
     ['GET', `/?token=${JAVASCRIPT}&url=${url}&css_click_selector=%5B%5B`, 'css_click_selector'],
@@ -41,7 +44,7 @@ test('an invalid selector is refused, and so is a push without its crawler and a
 
 test('a failed crawl says why: inline, in storage and at a webhook', async () => {
   await using receiver = await startReceiver();
-  await using app = await startApp();
+  const app = shared();
   const inline = await app.rest(
     'GET',
     `/?token=${NORMAL}&format=json&url=${encodeURIComponent('http://10.0.0.1/')}`,

@@ -13,7 +13,7 @@ import {
   createGrpcWebTransport,
 } from '@connectrpc/connect-node';
 import { status } from '@grpc/grpc-js';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   CrawlerService,
   CrawlerStatus,
@@ -76,10 +76,20 @@ function codeOf(error: unknown): number {
 
 const crawlers = CrawlerService.method;
 
+let app: TestApp;
+async function start(): Promise<void> {
+  app = await startApp();
+}
+async function stop(): Promise<void> {
+  await app[Symbol.asyncDispose]();
+}
+
 describe.each(Object.entries(callers))('%s', (_name, callerOf) => {
+  beforeAll(start);
+  afterAll(stop);
+
   test('create, push, find, crawl, read, stats: the same as over REST', async () => {
     await using site = await startSite();
-    await using app = await startApp();
     using caller = callerOf(app);
     const made = await caller.call(crawlers.createCrawler, { name: 'rpc' }, NORMAL);
     expect(made).toMatchObject({ created: true, crawler: { name: 'rpc', concurrency: 20 } });
@@ -110,7 +120,6 @@ describe.each(Object.entries(callers))('%s', (_name, callerOf) => {
   });
 
   test('errors have the code of their kind', async () => {
-    await using app = await startApp();
     using caller = callerOf(app);
     await caller.call(crawlers.createCrawler, { name: 'taken' }, NORMAL);
     const callback = { name: 'taken', callbackUrl: 'https://example.com/' };
@@ -139,7 +148,6 @@ describe.each(Object.entries(callers))('%s', (_name, callerOf) => {
   });
 
   test('a batch has a result for each item, and repeats nothing for the same request_id', async () => {
-    await using app = await startApp();
     using caller = callerOf(app);
     await caller.call(crawlers.createCrawler, { name: 'batch' }, NORMAL);
     await caller.call(crawlers.pauseCrawler, { name: 'batch' }, NORMAL);
@@ -162,43 +170,48 @@ describe.each(Object.entries(callers))('%s', (_name, callerOf) => {
   });
 });
 
-test('PushStream answers every request in order, over grpc-js', async () => {
-  await using app = await startApp();
-  using client = createGrpcClient(`127.0.0.1:${app.port}`);
-  await client.call(crawlers.createCrawler, { name: 'stream' }, NORMAL);
-  await client.call(crawlers.pauseCrawler, { name: 'stream' }, NORMAL);
-  const stream = client.stream(PushService.method.pushStream, NORMAL);
-  const sequences: bigint[] = [];
-  const rids: string[] = [];
-  const ended = new Promise<void>((resolve, reject) => {
-    stream.on('data', (response) => {
-      sequences.push(response.sequence);
-      rids.push(...response.results.map((each: { rid: string }) => each.rid));
-    });
-    stream.on('end', resolve);
-    stream.on('error', reject);
-  });
-  for (let n = 1; n <= 20; n++) {
-    const items = Array.from({ length: 50 }, (_, k) => ({ url: `https://example.com/${n}/${k}` }));
-    // The crawler is named once; what follows goes to the same.
-    const crawler = n === 1 ? 'stream' : '';
-    stream.write(create(PushStreamRequestSchema, { crawler, items, sequence: BigInt(n) }));
-  }
-  stream.end();
-  await ended;
-  expect(sequences).toEqual(Array.from({ length: 20 }, (_, n) => BigInt(n + 1)));
-  expect(new Set(rids).size).toBe(1_000);
-  expect(rids.every((rid) => /^[0-9a-f]{24}$/.test(rid))).toBe(true);
-});
+describe('PushStream', () => {
+  beforeAll(start);
+  afterAll(stop);
 
-test('PushStream without a valid token ends with UNAUTHENTICATED', async () => {
-  await using app = await startApp();
-  using client = createGrpcClient(`127.0.0.1:${app.port}`);
-  const stream = client.stream(PushService.method.pushStream, 'nobody');
-  const failed = new Promise<{ code: number }>((resolve) => stream.on('error', resolve as never));
-  stream.on('data', () => undefined);
-  stream.write(
-    create(PushStreamRequestSchema, { crawler: 'x', items: [{ url: 'https://e.com' }] }),
-  );
-  expect((await failed).code).toBe(status.UNAUTHENTICATED);
+  test('answers every request in order, over grpc-js', async () => {
+    using client = createGrpcClient(`127.0.0.1:${app.port}`);
+    await client.call(crawlers.createCrawler, { name: 'stream' }, NORMAL);
+    await client.call(crawlers.pauseCrawler, { name: 'stream' }, NORMAL);
+    const stream = client.stream(PushService.method.pushStream, NORMAL);
+    const sequences: bigint[] = [];
+    const rids: string[] = [];
+    const ended = new Promise<void>((resolve, reject) => {
+      stream.on('data', (response) => {
+        sequences.push(response.sequence);
+        rids.push(...response.results.map((each: { rid: string }) => each.rid));
+      });
+      stream.on('end', resolve);
+      stream.on('error', reject);
+    });
+    for (let n = 1; n <= 20; n++) {
+      const items = Array.from({ length: 50 }, (_, k) => ({
+        url: `https://example.com/${n}/${k}`,
+      }));
+      // The crawler is named once; what follows goes to the same.
+      const crawler = n === 1 ? 'stream' : '';
+      stream.write(create(PushStreamRequestSchema, { crawler, items, sequence: BigInt(n) }));
+    }
+    stream.end();
+    await ended;
+    expect(sequences).toEqual(Array.from({ length: 20 }, (_, n) => BigInt(n + 1)));
+    expect(new Set(rids).size).toBe(1_000);
+    expect(rids.every((rid) => /^[0-9a-f]{24}$/.test(rid))).toBe(true);
+  });
+
+  test('without a valid token ends with UNAUTHENTICATED', async () => {
+    using client = createGrpcClient(`127.0.0.1:${app.port}`);
+    const stream = client.stream(PushService.method.pushStream, 'nobody');
+    const failed = new Promise<{ code: number }>((resolve) => stream.on('error', resolve as never));
+    stream.on('data', () => undefined);
+    stream.write(
+      create(PushStreamRequestSchema, { crawler: 'x', items: [{ url: 'https://e.com' }] }),
+    );
+    expect((await failed).code).toBe(status.UNAUTHENTICATED);
+  });
 });

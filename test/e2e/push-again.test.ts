@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import { NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { NORMAL, type TestApp } from '../support/app.ts';
 import { runCommandLine } from '../support/command-line.ts';
 import { type CrawlerClient, createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { type SiteRoute, startSite } from '../support/site.ts';
 
 interface Again {
@@ -44,10 +45,12 @@ function startDoor() {
   };
 }
 
+const shared = shareApp();
+
 test('failed crawls are pushed again as they were, once, and name the old ones', async () => {
   const { door, asked, open } = startDoor();
   await using site = await startSite({ routes: { '/door': door } });
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop', { max_retries: 0 });
   const url = `${site.url}/door?q=%20a`;
   const post = {
@@ -100,7 +103,7 @@ test('failed crawls of a webhook crawler are pushed again by one line of the com
   const { door, open } = startDoor();
   await using site = await startSite({ routes: { '/door': door } });
   await using receiver = await startReceiver();
-  await using app = await startApp();
+  const app = shared();
   const settings = { callback_url: receiver.url, max_retries: 0 };
   const hook = await createCrawler(app, 'hook', settings);
   const rid = await hook.push(`${site.url}/door`, '&callback_headers=X-One%7C1');

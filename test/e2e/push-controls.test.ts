@@ -1,15 +1,18 @@
 import { expect, test } from 'vitest';
-import { NORMAL, startApp } from '../support/app.ts';
+import { NORMAL } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
 
 const encoded = (value: string): string => encodeURIComponent(value);
 
+const shared = shareApp();
+
 test('metadata comes back with the stored result, in lists and by rid', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const kept = await createCrawler(app, 'kept');
   const metadata = '{"order": 12345678901234567890, "café": "\u{1F600}"}';
   const back = '{"order": 12345678901234567890, "caf\\u00e9": "\\ud83d\\ude00"}';
@@ -32,7 +35,7 @@ test('metadata comes back with the stored result, in lists and by rid', async ()
 test('metadata comes back in the header and the envelope of a delivery, also of a failed one', async () => {
   await using site = await startSite();
   await using receiver = await startReceiver();
-  await using app = await startApp();
+  const app = shared();
   const hook = await createCrawler(app, 'hook', { callback_url: receiver.url, max_retries: 0 });
   const metadata = encoded('[1,\n2]');
   const rid = await hook.push(`${site.url}/page`, `&format=json&metadata=${metadata}`);
@@ -47,7 +50,7 @@ test('metadata comes back in the header and the envelope of a delivery, also of 
 });
 
 test('metadata that is no JSON or too long is refused by name, and costs no other item', async () => {
-  await using app = await startApp();
+  const app = shared();
   await createCrawler(app, 'kept');
   const items = [
     { url: 'https://example.com/', metadata: '{' },
@@ -74,7 +77,7 @@ test('metadata that is no JSON or too long is refused by name, and costs no othe
 });
 
 test('a delayed URL waits as scheduled, is found, removed and purged, and its timeout begins then', async () => {
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop');
   const before = Date.now();
   const delayed = await shop.push('https://example.com/1', '&delay=3600&queue_timeout=1');
@@ -100,7 +103,7 @@ test('a delayed URL waits as scheduled, is found, removed and purged, and its ti
 
 test('a delayed URL is crawled when its time has come, and one of the past at once', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop');
   const before = Date.now();
   const delayed = await shop.push(`${site.url}/page/later`, '&delay=1');
@@ -112,7 +115,7 @@ test('a delayed URL is crawled when its time has come, and one of the past at on
 });
 
 test('a wrong time is refused by the name of its field, and costs no other item', async () => {
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop');
   const url = 'https://example.com/';
   const far = new Date(Date.now() + 31 * 86_400_000).toISOString();
@@ -138,7 +141,7 @@ test('a wrong time is refused by the name of its field, and costs no other item'
 
 test('of the URLs of a host those with a higher priority are crawled first', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop', { concurrency: 1 });
   await shop.post('pause');
   const priorities = [undefined, 0, 9, 4, 7, 5, 9, 1];
@@ -161,7 +164,7 @@ test('of the URLs of a host those with a higher priority are crawled first', asy
 
 test('a unique URL is queued once, and the second push gets the first rid', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop');
   await shop.post('pause');
   const url = `${site.url}/page/1?b=2&a=1`;
@@ -199,7 +202,7 @@ test('a unique URL is queued once, and the second push gets the first rid', asyn
 
 test('a crawler makes its pushes unique for a time, unless one says otherwise', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop', { unique: true, unique_for: 86_400 });
   expect(await shop.details()).toMatchObject({ unique: true, unique_for: 86_400 });
   const url = `${site.url}/page/1`;
@@ -218,7 +221,7 @@ test('a crawler makes its pushes unique for a time, unless one says otherwise', 
 test('a URL with a higher priority goes before those of other hosts', async () => {
   await using slow = await startSite();
   await using other = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop', { concurrency: 1 });
   await shop.post('pause');
   for (let n = 0; n < 20; n += 1) await shop.push(`${slow.url}/delay/50?n=${n}`);

@@ -12,10 +12,11 @@ import {
   PushStreamRequestSchema,
   type PushStreamResponse,
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
-import { NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { NORMAL, type TestApp } from '../support/app.ts';
 import { runCommandLine } from '../support/command-line.ts';
 import { type CrawlerClient, createCrawler } from '../support/crawler-client.ts';
 import { createGrpcClient } from '../support/grpc-client.ts';
+import { shareApp } from '../support/shared-app.ts';
 
 const DAY_MS = 86_400_000;
 const far = new Date(Date.now() + 31 * DAY_MS).toISOString();
@@ -116,8 +117,10 @@ async function pushByStream(
   return responses;
 }
 
+const shared = shareApp();
+
 test('a push with a wrong field is refused by the name of the field, over gRPC and REST', async () => {
-  await using app = await startApp();
+  const app = shared();
   const hook = await createPaused(app, 'hook');
   const { push } = createClient(PushService, createGrpcTransport({ baseUrl: app.url }));
   for (const [n, [field, wrong]] of WRONG.entries()) {
@@ -138,7 +141,7 @@ test('a push with a wrong field is refused by the name of the field, over gRPC a
 });
 
 test('wrong items of a batch are refused by the name of their field, and cost no other', async () => {
-  await using app = await startApp();
+  const app = shared();
   const overRest = await createPaused(app, 'rest');
   const { json } = await overRest.post('push_batch', { items: ITEMS });
   await expectRefusals(overRest, json.results);
@@ -158,7 +161,7 @@ test('wrong items of a batch are refused by the name of their field, and cost no
 });
 
 test('lines of a file with a wrong column are refused by its name, and cost no other', async () => {
-  await using app = await startApp();
+  const app = shared();
   const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
   const lines = ITEMS.map(flat);
   const columns = [...new Set(lines.flatMap((line) => Object.keys(line)))];
@@ -181,7 +184,7 @@ test('lines of a file with a wrong column are refused by its name, and cost no o
 });
 
 test('items of a batch with a value of another type are refused by its name, and cost no other', async () => {
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop');
   await shop.post('pause');
   const wrong = {
@@ -215,7 +218,7 @@ test('items of a batch with a value of another type are refused by its name, and
 });
 
 test('lines of a file with a value of another type are refused, and cost no other', async () => {
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop');
   await shop.post('pause');
   const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
@@ -247,7 +250,7 @@ test('lines of a file with a value of another type are refused, and cost no othe
 });
 
 test('PushStream takes every field of a push, and tells of duplicates', async () => {
-  await using app = await startApp();
+  const app = shared();
   const hook = await createPaused(app, 'hook');
   const item = {
     url: urlOf(1),
@@ -284,7 +287,7 @@ test('PushStream takes every field of a push, and tells of duplicates', async ()
 });
 
 test('a time that no calendar has is refused as any other wrong one', async () => {
-  await using app = await startApp();
+  const app = shared();
   await createPaused(app, 'hook');
   const notBefore = { seconds: 10n ** 16n, nanos: 0 };
   const items = [

@@ -1,16 +1,19 @@
 import { expect, test } from 'vitest';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
-import { NORMAL, startApp } from '../support/app.ts';
+import { NORMAL } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { createGrpcClient } from '../support/grpc-client.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
+
+const shared = shareApp();
 
 test('a webhook is told the pushed URL in addition to the final one, in headers and in JSON', async () => {
   await using site = await startSite();
   await using receiver = await startReceiver();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'pushed', { callback_url: receiver.url });
   const pushed = `${site.url}/redirect/1`;
   await crawler.push(pushed);
@@ -25,7 +28,7 @@ test('a webhook is told the pushed URL in addition to the final one, in headers 
 
 test('a stored result and an inline one carry it, too, over REST and RPC', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   using grpc = createGrpcClient(`127.0.0.1:${app.port}`);
   const crawler = await createCrawler(app, 'pushed');
   const pushed = `${site.url}/redirect/1`;

@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import { NORMAL, startApp } from '../support/app.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 
 test('an empty callback_url never makes a storage crawler', async () => {
@@ -36,26 +36,35 @@ test('an update in which nothing can take effect is refused, and says why', asyn
   expect([whole.status, whole.json]).toMatchObject([200, { concurrency: 3, callback_url: hook }]);
 });
 
-test.each([
-  'http://10.0.0.1/hook',
-  'http://192.168.1.1:8080/',
-  'http://169.254.169.254/latest',
-  'http://0x7f.2/',
-  'http://[::1]/',
-  'http://[::ffff:10.0.0.1]/',
-  'http://localhost:3001/',
-  'http://hook.localhost./',
-  'http://example.com:0/',
-  'ftp://example.com/',
-  'http://example.com:99999/',
-  'example.com/hook',
-])('%s can never be called, so it is refused', async (callback_url) => {
-  await using app = await startApp({ env: { NETWORK_ALLOW: '127.0.0.1:3000' } });
-  const made = await app.rest('POST', `/crawler/${NORMAL}`, { name: 'bad', callback_url });
-  expect([made.status, made.json.field]).toEqual([422, 'callback_url']);
-  const crawler = await createCrawler(app, 'good', { callback_url: 'http://127.0.0.1:3000/hook' });
-  const changed = await app.rest('PUT', crawler.path, { callback_url });
-  expect([changed.status, changed.json.field]).toEqual([422, 'callback_url']);
+describe('a callback_url', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startApp({ env: { NETWORK_ALLOW: '127.0.0.1:3000' } });
+  });
+  afterAll(() => app[Symbol.asyncDispose]());
+
+  test.each([
+    'http://10.0.0.1/hook',
+    'http://192.168.1.1:8080/',
+    'http://169.254.169.254/latest',
+    'http://0x7f.2/',
+    'http://[::1]/',
+    'http://[::ffff:10.0.0.1]/',
+    'http://localhost:3001/',
+    'http://hook.localhost./',
+    'http://example.com:0/',
+    'ftp://example.com/',
+    'http://example.com:99999/',
+    'example.com/hook',
+  ])('%s can never be called, so it is refused', async (callback_url) => {
+    const made = await app.rest('POST', `/crawler/${NORMAL}`, { name: 'bad', callback_url });
+    expect([made.status, made.json.field]).toEqual([422, 'callback_url']);
+    const crawler = await createCrawler(app, 'good', {
+      callback_url: 'http://127.0.0.1:3000/hook',
+    });
+    const changed = await app.rest('PUT', crawler.path, { callback_url });
+    expect([changed.status, changed.json.field]).toEqual([422, 'callback_url']);
+  });
 });
 
 test('what may be callable is taken: names, public addresses, what the operator allows', async () => {

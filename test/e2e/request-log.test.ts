@@ -6,6 +6,7 @@ import { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts
 import { ADMIN, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { startProcess } from '../support/service-process.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -28,6 +29,8 @@ async function lineOf(app: TestApp, requestId: string): Promise<Line> {
     return found[0] as Line;
   });
 }
+
+const shared = shareApp();
 
 test('a request is one line: route, status, time, account, id; never a path or a query', async () => {
   await using app = await startApp();
@@ -65,7 +68,7 @@ test('a request is one line: route, status, time, account, id; never a path or a
 });
 
 test('an id that could not be told from others, or that breaks lines, is replaced', async () => {
-  await using app = await startApp();
+  const app = shared();
   for (const given of ['with space', 'x'.repeat(129), '"quoted"']) {
     const reply = await app.rest('GET', '/healthz', undefined, { 'x-request-id': given });
     expect(reply.headers.get('x-request-id')).toMatch(/^[\da-f-]{36}$/);
@@ -73,7 +76,7 @@ test('an id that could not be told from others, or that breaks lines, is replace
 });
 
 test('RPC errors name their request, and their line has the reason', async () => {
-  await using app = await startApp();
+  const app = shared();
   const client = createClient(CrawlerService, createGrpcTransport({ baseUrl: app.url }));
   const failed = await client
     .getCrawler({ token: NORMAL, name: 'none' }, { headers: { 'x-request-id': 'rpc-1' } })

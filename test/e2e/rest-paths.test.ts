@@ -1,5 +1,5 @@
 import { gunzipSync } from 'node:zlib';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/receiver.ts';
@@ -22,9 +22,14 @@ async function stored(app: TestApp, rid: string) {
   });
 }
 
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp();
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
 test('a page pushed to a storage crawler is read by rid, in html and in json', async () => {
   await using site = await startSite();
-  await using app = await startApp();
   const created = await app.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
   expect(created.status).toBe(200);
   expect(created.headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -64,7 +69,6 @@ test('a page pushed to a storage crawler is read by rid, in html and in json', a
 
 test('bulk reads base64 of the gzip bytes and removes what it returned when asked to', async () => {
   await using site = await startSite();
-  await using app = await startApp();
   await app.rest('POST', `/crawler/${NORMAL}`, { name: 'bulk' });
   const rids = await Promise.all([1, 2, 3].map((n) => push(app, 'bulk', `${site.url}/page/${n}`)));
   await Promise.all(rids.map((rid) => stored(app, rid)));
@@ -148,7 +152,6 @@ test('a webhook crawler POSTs the page with its metadata and stores nothing', as
 
 test('find_by_rid has the two shapes of the spec', async () => {
   await using site = await startSite();
-  await using app = await startApp();
   await app.rest('POST', `/crawler/${NORMAL}`, { name: 'find' });
   await app.rest('POST', `/crawler/${NORMAL}/find/pause`);
   const url = `${site.url}/page/1`;
@@ -203,7 +206,6 @@ test('an update takes effect while the crawler runs', async () => {
   await using site = await startSite();
   await using first = await startReceiver();
   await using second = await startReceiver();
-  await using app = await startApp();
   await app.rest('POST', `/crawler/${NORMAL}`, {
     name: 'live',
     callback_url: first.url,
@@ -228,7 +230,6 @@ test('an update takes effect while the crawler runs', async () => {
 
 test('the concurrency limit is never passed', async () => {
   await using site = await startSite();
-  await using app = await startApp();
   await app.rest('POST', `/crawler/${NORMAL}`, { name: 'limit', concurrency: 5 });
   const items = Array.from({ length: 60 }, (_, n) => ({ url: `${site.url}/page/${n}?delay=20` }));
   const batch = await app.rest('POST', `/crawler/${NORMAL}/limit/push_batch`, { items });
@@ -242,7 +243,6 @@ test('the concurrency limit is never passed', async () => {
 });
 
 test('create is repeatable with the same values and conflicts with others', async () => {
-  await using app = await startApp();
   const body = { name: 'twice', callback_url: 'https://example.com/hook' };
   expect((await app.rest('POST', `/crawler/${NORMAL}`, body)).json.created).toBe(true);
   const again = await app.rest('POST', `/crawler/${NORMAL}`, body);
@@ -259,7 +259,6 @@ test('create is repeatable with the same values and conflicts with others', asyn
 });
 
 test('tokens: 401 unknown or missing, 403 of the other type, also as bearer', async () => {
-  await using app = await startApp();
   await app.rest('POST', `/crawler/${NORMAL}`, { name: 'mine' });
   const wrong = await app.rest('GET', '/crawler/nobody-knows-this/mine');
   expect(wrong.status).toBe(401);
@@ -282,7 +281,6 @@ test('tokens: 401 unknown or missing, 403 of the other type, also as bearer', as
 });
 
 test('bad input names its field and queues nothing', async () => {
-  await using app = await startApp();
   await app.rest('POST', `/crawler/${NORMAL}`, { name: 'strict' });
   await app.rest('POST', `/crawler/${NORMAL}/strict/pause`);
   const good = `url=${encodeURIComponent('https://example.com/')}`;
@@ -313,7 +311,6 @@ test.each([
   ['with parameters of its own', 'http://a.example/x?a=1&b=2'],
   ['given twice', 'http://a.example/x&url=http://b.example/'],
 ])('a url that is not percent-encoded is refused: %s', async (_what, url) => {
-  await using app = await startApp();
   for (const path of ['/', '/scraper', '/screenshots']) {
     const reply = await app.rest('GET', `${path}?token=${NORMAL}&url=${url}`);
     expect([path, reply.status, reply.json.code]).toEqual([path, 422, 'invalid_url']);
@@ -321,7 +318,6 @@ test.each([
 });
 
 test('a url with an empty query is requested with it', async () => {
-  await using app = await startApp();
   await using site = await startSite();
   const url = encodeURIComponent(`${site.url}/echo?`);
   const reply = await app.rest('GET', `/?token=${NORMAL}&url=${url}`);
@@ -333,7 +329,6 @@ test('a url with an empty query is requested with it', async () => {
 
 test('an inline crawl answers with the page, or its envelope', async () => {
   await using site = await startSite();
-  await using app = await startApp();
   const url = encodeURIComponent(`${site.url}/redirect/1`);
   const html = await app.rest('GET', `/?token=${NORMAL}&url=${url}`);
   expect(html.status).toBe(200);
@@ -350,7 +345,6 @@ test('an inline crawl answers with the page, or its envelope', async () => {
 
 test('POST and PUT send their body to the target, queued and inline', async () => {
   await using site = await startSite();
-  await using app = await startApp();
   await app.rest('POST', `/crawler/${NORMAL}`, { name: 'post' });
   const url = encodeURIComponent(`${site.url}/echo`);
   const inline = await app.rest('POST', `/?token=${NORMAL}&url=${url}`, 'a=1&b=2');
@@ -401,7 +395,6 @@ test('deleting a job or its crawler while it is crawled delivers nothing', async
 });
 
 test('paths and methods: 404, 405 with Allow, 400 for what is not JSON, 413 over the limit', async () => {
-  await using app = await startApp();
   expect((await app.rest('GET', '/nothing/here')).status).toBe(404);
   const wrong = await app.rest('DELETE', `/crawler/${NORMAL}/x/pause`);
   expect(wrong.status).toBe(405);

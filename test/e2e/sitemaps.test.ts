@@ -1,8 +1,9 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { NORMAL, startApp } from '../support/app.ts';
+import { NORMAL } from '../support/app.ts';
 import { runCommandLine } from '../support/command-line.ts';
 import { createCrawler } from '../support/crawler-client.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { type SiteRoute, startSite } from '../support/site.ts';
 
 const XMLNS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"';
@@ -22,6 +23,8 @@ function urlset(entries: readonly (readonly [url: string, lastmod?: string])[]):
   });
   return `${HEAD}<urlset ${XMLNS}>${urls.join('')}</urlset>`;
 }
+
+const shared = shareApp();
 
 test('a sitemap is read by the service: an index, gzip, text, by date; each URL is pushed', async () => {
   let base = '';
@@ -59,7 +62,7 @@ test('a sitemap is read by the service: an index, gzip, text, by date; each URL 
     },
   });
   base = site.url;
-  await using app = await startApp();
+  const app = shared();
   const shop = await createCrawler(app, 'shop');
   const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
   const sitemap = ['--sitemap', `${base}/index.xml`];
@@ -88,7 +91,7 @@ test('what cannot be read or requested is refused by its reason', async () => {
   await using site = await startSite({
     routes: { '/no.xml': answer('application/xml', () => '<urlset>') },
   });
-  await using app = await startApp();
+  const app = shared();
   const read = (url: string) => app.rest('GET', `/sitemap?token=${NORMAL}&url=${url}`);
   const broken = await read(`${site.url}/no.xml`);
   expect(broken.json).toMatchObject({ code: 'sitemap_unreadable', field: 'url' });

@@ -2,14 +2,17 @@ import { expect, test } from 'vitest';
 import { JAVASCRIPT, NORMAL, startApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
 import { createTestClock } from '../support/test-clock.ts';
 
 const unknown = '0123456789abcdef01234567';
 
+const shared = shareApp();
+
 test('by url: the newest record of what was pushed', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'url');
   const url = `${site.url}/redirect/1`;
   const older = await crawler.push(url);
@@ -35,7 +38,7 @@ test('a stored page as Markdown, over REST and RPC', async () => {
       '/long': (_, response) => void response.writeHead(200, html).end(long),
     },
   });
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'markdown');
   const [article = '', json = '', missing = '', tooLong = ''] = await Promise.all(
     ['/article', '/echo', '/status/404', '/long'].map((path) => crawler.push(site.url + path)),
@@ -63,7 +66,7 @@ test('a stored page as Markdown, over REST and RPC', async () => {
 
 test('delete, one by one and in bulk, in the words clients know', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'delete');
   const rids = await Promise.all([1, 2, 3].map((n) => crawler.push(`${site.url}/page/${n}`)));
   await Promise.all(rids.map((rid) => crawler.stored(rid)));
@@ -85,7 +88,7 @@ test('delete, one by one and in bulk, in the words clients know', async () => {
 
 test('rids: newest first in a bare array, with scroll page by page in either order', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'rids');
   const rids: string[] = [];
   for (let n = 0; n < 5; n++) {

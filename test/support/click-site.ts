@@ -48,8 +48,9 @@ export const clickPages: Readonly<Record<string, ClickPage>> = {
   'a timer of 100 ms, then a fetch': long(button('after(100, () => get())')),
   'a timer of 300 ms, then a fetch': button('after(300, () => get())'),
   'a fetch that takes a second': long(button('get("/slow")')),
+  // Of other paths: the fourth to the same one is taken for a poll, and not waited for.
   'fetches one after the other': button(
-    'for (let n = 0; n < 4; n++) await fetch("/data?" + n); await get()',
+    'for (let n = 0; n < 4; n++) await fetch("/data/" + n); await get()',
   ),
   'fetches with timers between': long(
     button(

@@ -16,6 +16,9 @@ const PAUSE = `new Promise((resolve) => {
   }, ${TIMER_MS});
 })`;
 
+/** Runs when the page has handled all that it has received so far. */
+const TURN = 'new Promise((resolve) => setTimeout(resolve))';
+
 /**
  * Waits for what a click has started, at most `ms`: timers and frames of the next half second, then
  * until no request was in flight for half a second. Documents may still be loading.
@@ -25,11 +28,14 @@ export async function waitForEffects(
   ms: number,
 ): Promise<void> {
   const until = performance.now() + ms;
-  try {
-    await evaluate(page, `${PAUSE}.then(() => true)`, ms);
-  } catch (error) {
-    // The page has navigated, or its scripts take all of the time.
-    if (!(error instanceof CdpError) || error.kind === 'closed') throw error;
+  const leftMs = (): number => Math.max(until - performance.now(), 1);
+  for (const script of [PAUSE, TURN]) {
+    try {
+      await evaluate(page, `${script}.then(() => true)`, leftMs());
+    } catch (error) {
+      // The page has navigated, or its scripts take all of the time.
+      if (!(error instanceof CdpError) || error.kind === 'closed') throw error;
+    }
+    await quiet.wait(leftMs());
   }
-  await quiet.wait(Math.max(until - performance.now(), 1));
 }

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { CdpError, createCdpConnection } from '../../../src/engine/browser/cdp-connection.ts';
 import { collectGarbage } from '../../support/collect-garbage.ts';
 import { eventually } from '../../support/eventually.ts';
+import { byLength } from '../../support/length.ts';
 
 const MIB = 1024 * 1024;
 
@@ -41,7 +42,7 @@ test('holds no more than a mebibyte of an event, however long a page makes it', 
   const before = process.memoryUsage().arrayBuffers;
   fromBrowser.write('{"method":"Network.requestWillBeSent","params":{"requestId":"1","url":"data:');
   const piece = Buffer.alloc(MIB, 'x');
-  for (let n = 0; n < 500; n += 1) {
+  for (let n = 0; n < byLength(150, 500); n += 1) {
     if (!fromBrowser.write(Buffer.from(piece)))
       await new Promise((resolve) => setImmediate(resolve));
   }

@@ -12,6 +12,7 @@ import { createCrawler } from '../../support/crawler-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createGrpcClient } from '../../support/grpc-client.ts';
 import { startReceiver } from '../../support/receiver.ts';
+import { shareApp } from '../../support/shared-app.ts';
 import { startSite } from '../../support/site.ts';
 
 const authorization = `Bearer ${ADMIN}`;
@@ -47,6 +48,8 @@ function expectRefused(
   if (limits.used !== undefined) expect(reply.json.error).toContain(String(limits.used));
   if (status === 429) expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
 }
+
+const shared = shareApp();
 
 describe('the limits of an account', () => {
   test('are the settings’, or its own, and shown with their use', async () => {
@@ -87,7 +90,7 @@ describe('the limits of an account', () => {
   });
 
   test('bound crawlers and their concurrency, whatever is tried at once', async () => {
-    await using app = await startApp();
+    const app = shared();
     await limit(app, { crawlers: 5, concurrency: 100 });
     const replies = await Promise.all(
       Array.from({ length: 40 }, (_, n) => create(app, `c${n}`, { concurrency: 10 })),
@@ -113,7 +116,7 @@ describe('the limits of an account', () => {
 });
 
 test('queued bytes are bounded; what is over is refused, and accepted when there is room', async () => {
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'bodies');
   await crawler.post('pause');
   await limit(app, { queue_bytes: 10_000 });
@@ -144,7 +147,7 @@ test('queued bytes are bounded; what is over is refused, and accepted when there
 
 test('a full storage pauses crawls and refuses pushes and copies; no result is lost, and all continue with new room', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'keeper', { concurrency: 1 });
   await crawler.stored(await crawler.push(`${site.url}/page/0`));
   const size = (await quotas(app)).storage_bytes.used as number;
@@ -188,7 +191,7 @@ test('a full storage pauses crawls and refuses pushes and copies; no result is l
 
 test('a full storage holds back crawls that are queued already', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'keeper');
   await crawler.stored(await crawler.push(`${site.url}/page/0`));
   await limit(app, { storage_bytes: 1 });
@@ -251,7 +254,7 @@ test('calls other than pushes have a rate; pushes are not counted, nor is anothe
 test('replays are counted by delivery; more than are left are refused as a whole', async () => {
   await using site = await startSite();
   await using receiver = await startReceiver();
-  await using app = await startApp();
+  const app = shared();
   const crawler = await createCrawler(app, 'hooks', { callback_url: receiver.url });
   const rids: string[] = [];
   for (let n = 0; n < 6; n += 1) rids.push(await crawler.push(`${site.url}/page/${n}`));

@@ -8,6 +8,7 @@ import { runCommandLine, startCommandLine } from '../../support/command-line.ts'
 import { createCrawler } from '../../support/crawler-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startReceiver } from '../../support/receiver.ts';
+import { shareApp } from '../../support/shared-app.ts';
 import { startSite } from '../../support/site.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -17,8 +18,10 @@ function envOf(app: TestApp, home = '/nonexistent'): Record<string, string> {
   return { HOME: home, QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
 }
 
+const shared = shareApp();
+
 test('a crawler is made, shown, changed, paused and removed, in the words of the REST API', async () => {
-  await using app = await startApp();
+  const app = shared();
   const env = envOf(app);
   const run = (...args: string[]) => runCommandLine(['--json', ...args], { env });
 
@@ -113,7 +116,7 @@ test('how it ends says what was wrong, and so does its text', async () => {
 
 test('a page is crawled to the terminal or a file; statistics and jobs are told', async () => {
   await using site = await startSite();
-  await using app = await startApp();
+  const app = shared();
   await using folder = await temporaryFolder();
   const env = envOf(app);
   const run = (...args: string[]) => runCommandLine(args, { env });
@@ -185,7 +188,7 @@ test('queued jobs, failures and deliveries are listed, tested and made again', a
 });
 
 test('a profile is for its user alone; flags win over the environment, that over the profile', async () => {
-  await using app = await startApp();
+  const app = shared();
   await using folder = await temporaryFolder();
   const home = folder.path;
   const file = join(home, '.config/queued-crawler/profiles.json');
@@ -244,7 +247,7 @@ test('a profile is for its user alone; flags win over the environment, that over
 });
 
 test('the operator manages accounts', async () => {
-  await using app = await startApp();
+  const app = shared();
   const env = { ...envOf(app), QUEUED_CRAWLER_ADMIN_TOKEN: ADMIN };
   const doctor = runCommandLine(['--json', 'doctor'], { env });
   const run = (...args: string[]) => runCommandLine(['--json', 'account', ...args], { env });
@@ -300,7 +303,7 @@ test('init and serve are all it takes to start a service on this machine', async
 });
 
 test('shells read the completion scripts, which ask the program for what fits', async () => {
-  await using app = await startApp();
+  const app = shared();
   await createCrawler(app, 'shoes');
   const env = envOf(app);
   for (const shell of ['bash', 'zsh', 'fish']) {
@@ -346,7 +349,7 @@ test('shells read the completion scripts, which ask the program for what fits', 
 });
 
 test('a pool of proxies is made from a file, shown without its secrets, changed and removed', async () => {
-  await using app = await startApp();
+  const app = shared();
   await using folder = await temporaryFolder();
   const env = envOf(app);
   const run = (...args: string[]) => runCommandLine(args, { env });

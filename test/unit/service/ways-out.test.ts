@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { parseProxies } from '../../../src/config/parse-proxies.ts';
 import { createWaysOut, type WaysOut } from '../../../src/service/crawls/ways-out.ts';
 import type { CrawlOrder } from '../../../src/threads/crawl-threads.ts';
@@ -12,10 +12,16 @@ const urls = (count: number): string[] =>
 const waysOf = (list: readonly string[], clock = createFrozenClock()): WaysOut =>
   createWaysOut({ pools: parseProxies(JSON.stringify({ p: list })), clock, logger: silentLogger });
 
+/** Crawls that the test has ordered. They have the same rids, so the same proxies, in every run. */
+let orders = 0;
+beforeEach(() => {
+  orders = 0;
+});
+
 function order(
   more: { session?: string; rid?: string; retry?: number; account?: string; host?: string } = {},
 ): CrawlOrder {
-  const { session, rid = crypto.randomUUID(), retry = 0, account = 'a', host = 'site.test' } = more;
+  const { session, rid = `rid ${orders++}`, retry = 0, account = 'a', host = 'site.test' } = more;
   const parameters = { proxy: 'p', ...(session === undefined ? {} : { session }) };
   const url = `http://${host}/`;
   const request = {
@@ -66,7 +72,7 @@ test('a session has the same proxy in every process, and only those of a lost pr
 
 test('retries of a URL begin with another proxy each time, in any process', () => {
   const list = urls(7);
-  const rid = crypto.randomUUID();
+  const rid = 'rid';
   const proxies = list.map((_, retry) => choose(waysOf(list), { rid, retry })?.proxy);
   expect(new Set(proxies).size).toBe(7);
 });
