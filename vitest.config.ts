@@ -77,12 +77,8 @@ const onMongodb = [...onEither.always, ...(isLong ? onEither.atFullLength : [])]
 
 export default defineConfig({
   test: {
-    globalSetup: ['test/support/mongodb-setup.ts', 'test/support/thread-programs.ts'],
-    setupFiles: [
-      'test/support/start-thread-programs.ts',
-      'test/support/leaks.ts',
-      'test/support/redaction-check.ts',
-    ],
+    globalSetup: ['test/support/mongodb-setup.ts'],
+    setupFiles: ['test/support/leaks.ts', 'test/support/redaction-check.ts'],
     reporters: ['default', './test/support/summary-reporter.ts'],
     // A busy machine is slow, and only failures wait that long.
     testTimeout: 180_000,
