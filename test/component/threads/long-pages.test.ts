@@ -1,14 +1,14 @@
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CrawlParameters } from '../../../src/domain/parameters.ts';
 import { createFairPool } from '../../../src/fairness/fair-pool.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import type { ResultSpec } from '../../../src/threads/build-result.ts';
-import { createCrawlThreads } from '../../../src/threads/crawl-threads.ts';
+import { type CrawlThreads, createCrawlThreads } from '../../../src/threads/crawl-threads.ts';
 import { createDocumentThreads } from '../../../src/threads/document-threads.ts';
 import { eventually } from '../../support/eventually.ts';
 import { isLong } from '../../support/length.ts';
 import { createRecordingLogger } from '../../support/loggers.ts';
-import { startSite } from '../../support/site.ts';
+import { type Site, type SiteRoute, startSite } from '../../support/site.ts';
 
 // All crawls of a thread wait while it works on one page. So no page may keep it for long, however it is made.
 
@@ -19,7 +19,7 @@ const MIB = 1024 * 1024;
  */
 const LONGEST_MS = Math.min(...Array.from({ length: 3 }, msOfOnePiece)) / 4;
 /** A collection of garbage may fall into the longest iteration of one crawl. Work in one piece is long in each. */
-const CRAWLS = 3;
+const MOST_CRAWLS = 3;
 const never = new AbortController().signal;
 const record = (delivery: 'storage' | 'webhook'): ResultSpec => ({
   kind: 'record',
@@ -123,31 +123,44 @@ const cases: readonly Case[] = [
 // The short form has the slowest decoder of each kind.
 const SHORT = /^(?!text in (?!euc-kr|iso-2022-jp|utf-8))/;
 
+let route: SiteRoute;
+let site: Site;
+let threads: CrawlThreads;
+const logger = createRecordingLogger();
+const stack = new AsyncDisposableStack();
+
+beforeAll(async () => {
+  site = stack.use(
+    await startSite({
+      routes: { '/long': (request, response, url) => route(request, response, url) },
+    }),
+  );
+  const memory = createFairPool({ name: 'memory', capacity: 256 * MIB });
+  const documents = createDocumentThreads({ threads: 1, timeoutMs: 5_000, logger });
+  stack.defer(() => documents.close());
+  threads = createCrawlThreads({
+    threads: 1,
+    settings: {
+      network: { allow: parseNetworkAllow('127.0.0.1') },
+      limits: { timeoutMs: 20_000, maxBodyBytes: 32 * MIB },
+    },
+    memory,
+    documents,
+    hangMs: 8_000,
+    logger,
+    program: new URL('../../support/measured-crawl-thread.ts', import.meta.url),
+  });
+  stack.defer(() => threads.close());
+});
+
+afterAll(() => stack.disposeAsync());
+
 test.each(cases.filter(({ what }) => isLong || SHORT.test(what)))(
   '$what',
   async ({ type, body, status = 200, headers, parameters = {}, spec }) => {
-    await using site = await startSite({
-      routes: {
-        '/long': (_request, response) => {
-          response.writeHead(status, { 'content-type': type, ...headers }).end(body);
-        },
-      },
-    });
-    const logger = createRecordingLogger();
-    const memory = createFairPool({ name: 'memory', capacity: 256 * MIB });
-    const documents = createDocumentThreads({ threads: 1, timeoutMs: 5_000, logger });
-    const threads = createCrawlThreads({
-      threads: 1,
-      settings: {
-        network: { allow: parseNetworkAllow('127.0.0.1') },
-        limits: { timeoutMs: 20_000, maxBodyBytes: 32 * MIB },
-      },
-      memory,
-      documents,
-      hangMs: 8_000,
-      logger,
-      program: new URL('../../support/measured-crawl-thread.ts', import.meta.url),
-    });
+    route = (_request, response) => {
+      response.writeHead(status, { 'content-type': type, ...headers }).end(body);
+    };
     const crawl = (path: string, parameters: CrawlParameters, spec: ResultSpec) =>
       threads.crawl(
         {
@@ -169,31 +182,24 @@ test.each(cases.filter(({ what }) => isLong || SHORT.test(what)))(
         },
         never,
       );
-    try {
-      for (let n = 0; n < 20; n += 1)
-        await crawl(`/page/1?size=${n * 10_000}`, {}, record('webhook'));
-      const longest: number[] = [];
-      for (let n = 0; n < CRAWLS; n += 1) {
-        logger.lines.length = 0;
-        const { result } = await crawl(
-          '/long',
-          parameters,
-          spec ?? { kind: 'inline', rid: undefined },
-        );
-        expect(result.originalStatus).toBe(status);
-        // Those that were logged before the result, and the rest.
-        const before = logger.lines.length;
-        await eventually(() => expect(logger.lines.length).toBeGreaterThan(before + 1));
-        longest.push(
-          Math.max(
-            ...logger.lines.map(({ fields }) => (fields as { longestMs: number }).longestMs),
-          ),
-        );
-      }
-      expect(Math.min(...longest)).toBeLessThan(LONGEST_MS);
-    } finally {
-      await threads.close();
-      await documents.close();
+    for (let n = 0; n < 20; n += 1)
+      await crawl(`/page/1?size=${n * 10_000}`, {}, record('webhook'));
+    let longestMs = Number.POSITIVE_INFINITY;
+    for (let n = 0; n < MOST_CRAWLS && longestMs >= LONGEST_MS; n += 1) {
+      logger.lines.length = 0;
+      const { result } = await crawl(
+        '/long',
+        parameters,
+        spec ?? { kind: 'inline', rid: undefined },
+      );
+      expect(result.originalStatus).toBe(status);
+      // Those that were logged before the result, and the rest.
+      const before = logger.lines.length;
+      await eventually(() => expect(logger.lines.length).toBeGreaterThan(before + 1));
+      longestMs = Math.max(
+        ...logger.lines.map(({ fields }) => (fields as { longestMs: number }).longestMs),
+      );
     }
+    expect(longestMs).toBeLessThan(LONGEST_MS);
   },
 );
