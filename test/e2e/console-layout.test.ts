@@ -3,6 +3,7 @@ import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
 import { goWithin } from '../support/console-pages.ts';
 import { createCrawler } from '../support/crawler-client.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Site, startSite } from '../support/site.ts';
 
 let app: TestApp;
@@ -169,9 +170,9 @@ test('a stored picture is shown, and saved under its type', async () => {
   const page = await browser.open(`/find?rid=${rid}`, NORMAL);
   const picture = page.getByRole('img', { name: /Picture at .*red\.png/ });
   await picture.waitFor();
-  await expect
-    .poll(() => picture.evaluate((image: HTMLImageElement) => image.naturalWidth))
-    .toBe(1);
+  await eventually(async () => {
+    expect(await picture.evaluate((image: HTMLImageElement) => image.naturalWidth)).toBe(1);
+  });
   const saving = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download' }).click();
   expect((await saving).suggestedFilename()).toBe(`${rid}.png`);

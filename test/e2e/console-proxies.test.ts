@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { ADMIN, NORMAL, startApp } from '../support/app.ts';
 import { openConsoleBrowser } from '../support/console-browser.ts';
 import { createCrawler } from '../support/crawler-client.ts';
+import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/listen.ts';
 import { startProxy } from '../support/proxy.ts';
 import { startSite } from '../support/site.ts';
@@ -47,9 +48,10 @@ test('the operator sees proxies and hosts in the console, and nobody sees a pass
   await settings.getByLabel('Ladder').fill('direct,pool:fast');
   await settings.getByLabel('Proxy megabytes a day').fill('500');
   await settings.getByRole('button', { name: 'Save' }).click();
-  await expect
-    .poll(() => crawler.details())
-    .toMatchObject({ escalate: 'direct,pool:fast', max_proxy_megabytes_a_day: 500 });
+  await eventually(async () => {
+    const saved = { escalate: 'direct,pool:fast', max_proxy_megabytes_a_day: 500 };
+    expect(await crawler.details()).toMatchObject(saved);
+  });
   await settings.context().close();
   browser.problems.splice(0).forEach((each) => expect(each).toContain('400'));
 });

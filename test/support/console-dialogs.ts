@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { allFaults } from './console-pages.ts';
+import { eventually } from './eventually.ts';
 
 const SOURCES = join(import.meta.dirname, '..', '..', 'src', 'console');
 
@@ -61,7 +62,7 @@ export async function lookAtDialogs(page: Page, tour: DialogTour): Promise<void>
     for (const pressFurther of further) {
       const before = await titleOf(page);
       await pressFurther();
-      await expect.poll(() => titleOf(page)).not.toBe(before);
+      await eventually(async () => expect(await titleOf(page)).not.toBe(before));
       await expectAccessibleDialog(page, tour);
       await close(page);
       await press();
