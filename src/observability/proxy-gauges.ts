@@ -1,15 +1,19 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { ProxyReport } from '../domain/proxy-pools.ts';
+import type { ProxyHostReport, ProxyReport } from '../domain/proxy-pools.ts';
 
 /** What the numbers of proxies are read from. */
 export interface MeasuredProxies {
   list(): readonly ProxyReport[];
+  /** Hosts that were crawled through them, by pool; the most bytes first. */
+  hosts(): readonly ProxyHostReport[];
   /** Crawls that found no proxy, by pool. */
   waits(): Iterable<readonly [pool: string, count: number]>;
 }
 
 /** Proxies of a pool that have series of their own; all others count as `other`. */
 const MAX_NAMED = 100;
+/** Hosts that have series; the others have none, as there is no bound to their number. */
+const MAX_HOSTS = 100;
 
 const NUMBERS = [
   ['pages', 'queued_crawler_proxy_pages_total', 'Pages that came through a proxy.'],
@@ -17,6 +21,21 @@ const NUMBERS = [
   ['failures', 'queued_crawler_proxy_failures_total', 'Crawls that a proxy has failed.'],
   ['received', 'queued_crawler_proxy_received_bytes_total', 'Bytes received through a proxy.'],
   ['sent', 'queued_crawler_proxy_sent_bytes_total', 'Bytes sent through a proxy.'],
+] as const;
+
+const HOST_NUMBERS = [
+  [
+    'pages',
+    'queued_crawler_proxy_host_pages_total',
+    'Pages of a host through the proxies of a pool.',
+  ],
+  ['blocks', 'queued_crawler_proxy_host_blocks_total', 'Block pages and 429 of a host there.'],
+  [
+    'failures',
+    'queued_crawler_proxy_host_failures_total',
+    'Crawls of a host that a proxy has failed.',
+  ],
+  ['bytes', 'queued_crawler_proxy_host_bytes_total', 'Bytes of a host, in both directions.'],
 ] as const;
 
 /** Makes the numbers of proxies; none without pools. */
@@ -50,6 +69,20 @@ export function createProxyGauges(registry: Registry, proxies: MeasuredProxies):
         this.reset();
         for (const { pool, label, index, [number]: value } of list()) {
           if (value > 0) this.inc({ pool, proxy: index < MAX_NAMED ? label : 'other' }, value);
+        }
+      },
+    });
+  }
+  for (const [number, name, help] of HOST_NUMBERS) {
+    new Counter({
+      name,
+      help: `${help} The ${MAX_HOSTS} hosts with the most bytes.`,
+      labelNames: ['pool', 'host'],
+      registers,
+      collect() {
+        this.reset();
+        for (const { pool, host, [number]: value } of proxies.hosts().slice(0, MAX_HOSTS)) {
+          if (value > 0) this.inc({ pool, host }, value);
         }
       },
     });

@@ -65,6 +65,10 @@ test('an operator sees what each proxy does, and no tenant and no password', asy
     'queued_crawler_proxies{pool="fast",state="usable"} 1',
     `queued_crawler_proxy_pages_total{pool="fast",proxy="${new URL(proxy.url).host}"} 2`,
     `queued_crawler_proxy_blocks_total{pool="fast",proxy="${new URL(proxy.url).host}"} 1`,
+    `queued_crawler_proxy_host_pages_total{pool="fast",host="${site.host}"} 2`,
+    `queued_crawler_proxy_host_blocks_total{pool="fast",host="${site.host}"} 1`,
+    `queued_crawler_proxy_host_failures_total{pool="dead",host="${site.host}"} 1`,
+    `queued_crawler_proxy_host_bytes_total{pool="fast",host="${site.host}"} ${ofSite.bytes}`,
     'queued_crawler_proxy_waits_total{pool="dead"} 1',
   ]) {
     expect(metrics).toContain(line);
