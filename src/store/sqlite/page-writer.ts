@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { CrawlRecord } from '../../domain/result.ts';
 import type { JobOutcome } from '../store.ts';
 import { type PagePiece, PIECE_BYTES, type PlacedRecord, type WrittenPage } from './pages.ts';
@@ -6,8 +7,8 @@ import type { SqliteDatabase } from './thread/database.ts';
 /** Writes what holds many bytes of pages so that other calls are answered in between. */
 export interface PageWriter {
   /**
-   * Writes ends of jobs. If their pages are larger than a piece together, they are written first,
-   * and `write` gets records that name them.
+   * Writes ends of jobs. If their pages are larger than {@link ONE_WRITE_BYTES} together, they are
+   * written first, in pieces, and `write` gets records that name them.
    */
   outcomes<Value>(
     outcomes: readonly JobOutcome[],
@@ -20,15 +21,37 @@ export interface PageWriter {
   ): Promise<Value>;
 }
 
+/** Pages that are written at once, with their records: what a turn of a crawler's run writes at most. */
+export const ONE_WRITE_BYTES = 512 * 1024;
+/** Pause after a piece, in times of what it took, so that pieces have a third of the database's time. */
+const PAUSE = 2;
 const NO_BYTES = new Uint8Array(0);
 
-/** Makes the writer. All pages of a store take turns, a piece each. */
-export function createPageWriter(database: Pick<SqliteDatabase, 'call'>): PageWriter {
+/** How a writer measures time and waits, in milliseconds. */
+export interface PageWriterClock {
+  readonly now: () => number;
+  readonly wait: (ms: number) => Promise<unknown>;
+}
+
+/** Makes the writer. All pages of a store take turns, a piece each. `now` is in milliseconds. */
+export function createPageWriter(
+  database: Pick<SqliteDatabase, 'call'>,
+  {
+    now = () => performance.now(),
+    wait = (ms: number): Promise<unknown> => delay(ms),
+  }: Partial<PageWriterClock> = {},
+): PageWriter {
   let last: Promise<unknown> = Promise.resolve();
 
   function writePieces(pieces: readonly PagePiece[]): Promise<number[]> {
-    const written = last.then(() => database.call('pages.writePieces', [pieces]));
-    last = written.catch(() => undefined);
+    const memory = pieces.map(({ body }) => body.buffer);
+    let startedAt = 0;
+    const written = last.then(() => {
+      startedAt = now();
+      return database.call('pages.writePieces', [pieces], memory);
+    });
+    const pause = (): Promise<unknown> => wait(PAUSE * (now() - startedAt));
+    last = written.then(pause, pause);
     return written as Promise<number[]>;
   }
 
@@ -38,8 +61,8 @@ export function createPageWriter(database: Pick<SqliteDatabase, 'call'>): PageWr
       const pieces = group.map(({ index, piece, from }) => ({
         pageId: ids[index],
         piece,
-        // A view would take the whole page along to the other thread.
-        body: bodies[index]?.slice(from, from + PIECE_BYTES) ?? NO_BYTES,
+        // A copy: its memory moves to the other thread, and a view would take the whole page along.
+        body: new Uint8Array(bodies[index]?.subarray(from, from + PIECE_BYTES) ?? NO_BYTES),
       }));
       for (const [at, pageId] of (await writePieces(pieces)).entries()) {
         const index = group[at]?.index;
@@ -52,7 +75,7 @@ export function createPageWriter(database: Pick<SqliteDatabase, 'call'>): PageWr
     records: readonly CrawlRecord[],
     write: (place: (record: CrawlRecord) => PlacedRecord) => Promise<Value>,
   ): Promise<Value> {
-    if (records.reduce((sum, { body }) => sum + body.byteLength, 0) <= PIECE_BYTES) {
+    if (records.reduce((sum, { body }) => sum + body.byteLength, 0) <= ONE_WRITE_BYTES) {
       return write((record) => record);
     }
     const ids: number[] = [];

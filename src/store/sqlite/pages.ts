@@ -1,14 +1,12 @@
 import { parseCoding } from '../../domain/body-coding.ts';
+import { discard } from '../../domain/discard.ts';
 import { requestBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { parseDetails } from '../stored-details.ts';
 import { type Sql, type SqlRow, toBytes } from './sql.ts';
 
-/**
- * Most bytes of pages in one write, for which everything else waits: 2 ms on a disk that syncs in a
- * fifth of one. The page of 8 MiB of before took 25 ms, and a quarter of a second on a busy machine.
- */
-export const PIECE_BYTES = 512 * 1024;
+/** Bytes of a piece of a page that is written in pieces. Everything else waits while one is written. */
+export const PIECE_BYTES = 128 * 1024;
 
 /** A page that was written before its record. */
 export interface WrittenPage {
@@ -49,20 +47,25 @@ export interface PagePiece {
   readonly pageId: number | undefined;
   /** Counted from 0. */
   readonly piece: number;
-  readonly body: Uint8Array;
+  readonly body: Uint8Array<ArrayBuffer>;
 }
 
-/** Writes pieces of pages that are unfinished from then on. Returns the page of each. */
+/** Writes pieces of pages that are unfinished from then on, and frees them. Returns the page of each. */
 function writePieces(sql: Sql, pieces: readonly PagePiece[]): number[] {
   return pieces.map(({ pageId, piece, body }) => {
-    if (pageId === undefined) {
-      const begun = insertPage(sql, body);
-      sql.run('INSERT INTO unfinished_pages (page_id) VALUES (?)', begun);
-      return begun;
+    const id = pageId ?? beginPage(sql, body);
+    if (pageId !== undefined) {
+      sql.run('INSERT INTO page_pieces (page_id, piece, body) VALUES (?, ?, ?)', id, piece, body);
     }
-    sql.run('INSERT INTO page_pieces (page_id, piece, body) VALUES (?, ?, ?)', pageId, piece, body);
-    return pageId;
+    discard(body);
+    return id;
   });
+}
+
+function beginPage(sql: Sql, body: Uint8Array): number {
+  const pageId = insertPage(sql, body);
+  sql.run('INSERT INTO unfinished_pages (page_id) VALUES (?)', pageId);
+  return pageId;
 }
 
 /** Removes those of the pages that are unfinished. */

@@ -4,8 +4,7 @@ import { heldDeliveries } from '../held-deliveries.ts';
 import type { Store, TurnWork } from '../store.ts';
 import type { ThreadStore } from './in-thread.ts';
 import { longestHosts } from './longest-hosts.ts';
-import { createPageWriter } from './page-writer.ts';
-import { PIECE_BYTES } from './pages.ts';
+import { createPageWriter, ONE_WRITE_BYTES } from './page-writer.ts';
 import { preparePrivateFile } from './private-file.ts';
 import { toReceipt, toRows } from './push-rows.ts';
 import { createRates } from './rates.ts';
@@ -62,7 +61,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
       shared: false,
       costOfATurn: 'sync',
       // More are written in pieces first, each with a sync of its own.
-      writeBytes: PIECE_BYTES,
+      writeBytes: ONE_WRITE_BYTES,
       localDisk: options.dataDir,
     },
     accounts: remote('accounts'),

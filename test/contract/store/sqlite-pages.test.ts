@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { ONE_WRITE_BYTES } from '../../../src/store/sqlite/page-writer.ts';
 import { PIECE_BYTES } from '../../../src/store/sqlite/pages.ts';
 import { type OpenSqliteStore, openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { silentLogger } from '../../support/loggers.ts';
@@ -34,7 +35,7 @@ const NOTHING = { pages: 0, page_pieces: 0, unfinished_pages: 0 };
 
 test.each([
   { name: 'one page of 8 MiB', sizes: [8 * 1024 * 1024 + 1] },
-  { name: 'a page of one piece, a small and an empty one', sizes: [PIECE_BYTES, 7, 0] },
+  { name: 'a page of one write, a small and an empty one', sizes: [ONE_WRITE_BYTES, 7, 0] },
   { name: 'pages of 100 KB', sizes: Array.from({ length: 40 }, () => 100_000) },
 ])('calls are answered while a turn writes $name', async ({ sizes }) => {
   await using folder = await temporaryFolder();
@@ -87,11 +88,11 @@ test('nothing is left of a large page whose job was deleted', async () => {
   const opened = await open(folder.path);
   const { store } = opened;
   const { crawler, jobs } = await startJobs(store, 2);
-  const body = new Uint8Array(randomBytes(3 * PIECE_BYTES));
+  const body = new Uint8Array(randomBytes(ONE_WRITE_BYTES + 1));
   await store.queue.deleteJob(crawler.crawlerId, jobs[0]?.rid ?? '', at(1));
   const outcomes = jobs.map((job) => toStored(job, { body }));
   expect(await store.queue.finish(outcomes, at(2))).toEqual(['lost', 'won']);
-  expect(await countRows(opened)).toEqual({ pages: 1, page_pieces: 2, unfinished_pages: 0 });
+  expect(await countRows(opened)).toEqual({ pages: 1, page_pieces: 4, unfinished_pages: 0 });
   await store.close();
 });
 

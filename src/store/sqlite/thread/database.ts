@@ -21,8 +21,15 @@ const LONGEST_WAIT_MS = 1.5;
 export interface SqliteDatabase {
   /** Continues at or after the service time of the last write to the database. */
   readonly clock: ServiceClock;
-  /** Runs an operation of `operations.ts`. Its writes are durable when the promise resolves. */
-  call(operation: string, args: readonly unknown[]): Promise<unknown>;
+  /**
+   * Runs an operation of `operations.ts`. Its writes are durable when the promise resolves. The memory in
+   * `transfer` moves to the other thread.
+   */
+  call(
+    operation: string,
+    args: readonly unknown[],
+    transfer?: readonly ArrayBuffer[],
+  ): Promise<unknown>;
   /** Runs one statement. Its writes are durable when the promise resolves. */
   query(sql: string, values: readonly unknown[]): Promise<SqlRow[]>;
   /**
@@ -120,12 +127,16 @@ export async function openSqliteDatabase(
     if (!ended) end(new Error('the thread of the database has ended'));
   });
 
-  function call(operation: string, args: readonly unknown[]): Promise<unknown> {
+  function call(
+    operation: string,
+    args: readonly unknown[],
+    transfer?: readonly ArrayBuffer[],
+  ): Promise<unknown> {
     if (ended || closing) return Promise.reject(gone());
     const id = nextId++;
     const { aheadMs } = clock;
     const nowMs = clock.now().getTime();
-    calls.post({ id, operation, args, nowMs, aheadMs });
+    calls.post({ id, operation, args, nowMs, aheadMs }, transfer);
     return new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
   }
 
