@@ -89,7 +89,7 @@ function main(): void {
   });
   const largest = counts.reduce((most, count) => Math.max(most, count), 0);
   const text = [
-    `${values.urls} URLs of ${values.hosts} hosts at concurrency ${concurrency}; the largest host has ${largest}. With each URL tried once in the order of pushes, all slots would be held for ${hours(inOrderSeconds(counts, concurrency))}.`,
+    `${values.urls} URLs of ${values.hosts} hosts at concurrency ${concurrency}; the largest host has ${largest}. With each URL tried once, in any order, all slots would be held for ${hours(inOrderSeconds(counts, concurrency))}.`,
     '',
     '| | half | 90 % | 99 % | all | slots in use until 90 % | tries of dead hosts | looks | hosts a look |',
     '|---|---|---|---|---|---|---|---|---|',

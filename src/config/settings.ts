@@ -290,7 +290,8 @@ export const settings = {
     variable: 'SHUTDOWN_SECONDS',
     fallback: '20',
     parse: integer(0, 600),
-    meaning: 'Seconds that running crawls and calls have to end after SIGTERM.',
+    meaning:
+      'Seconds that calls have to end after SIGTERM. Queued crawls and deliveries have three quarters of them.',
   },
   smtpUrl: {
     variable: 'SMTP_URL',
