@@ -84,19 +84,23 @@ export interface CrawlThreadsDeps {
   readonly program?: URL;
   /** A thread's heap; default 384. */
   readonly maxHeapMb?: number;
+  /** See {@link IDLE_MS}. */
+  readonly idleMs?: number;
 }
 
 const PROGRAM = new URL('./crawl-thread.ts', import.meta.url);
 const MAX_HEAP_MB = 384;
+/** The thread that is kept ready. */
+const FIRST = 0;
 /** After a thread has ended, none is started that nothing waits for. */
 const RESTART_PAUSE_MS = 1_000;
 /**
- * A thread that has read this many bytes, and has then been idle this long, is ended, and another
- * one is started. The allocator returns what a flood of large pages took only when the thread ends:
- * 150 to 250 MB. Connections that are idle are closed by then.
+ * Time without crawls after which threads end. All but the first end, which takes some 30 MB each, and
+ * start again when they are needed. The first is replaced if it has read this many bytes: the allocator
+ * returns what a flood of large pages took only when the thread ends.
  */
+const IDLE_MS = 10_000;
 const WORN_BYTES = 256 * 1_024 * 1_024;
-const WORN_IDLE_MS = 5_000;
 
 /**
  * Makes the threads. Each starts with the first request for it; a thread that ended is replaced
@@ -174,7 +178,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
       return toCrawled(await build(page, order, screenshotUrl, signal), undefined);
     },
     readDocument: deps.documents.read,
-    warmUp: () => pool.prepare(0),
+    warmUp: () => pool.prepare(FIRST),
     activity: pool.activity,
     close: pool.close,
   };
@@ -187,15 +191,17 @@ function createThreadPool(deps: CrawlThreadsDeps) {
   let closed = false;
   let lastEnd = Number.NEGATIVE_INFINITY;
   let lastSend = 0;
-  const renewing = setInterval(renewWorn, WORN_IDLE_MS);
-  renewing.unref();
+  const { idleMs = IDLE_MS } = deps;
+  const ending = setInterval(endIdle, idleMs / 2);
+  ending.unref();
 
-  function renewWorn(): void {
-    if (performance.now() - lastSend < WORN_IDLE_MS) return;
+  function endIdle(): void {
+    if (performance.now() - lastSend < idleMs) return;
     for (const [index, client] of clients.entries()) {
-      if (client === undefined || client.inFlight > 0 || client.largeBytes < WORN_BYTES) continue;
+      if (client === undefined || client.inFlight > 0) continue;
+      if (index === FIRST && client.largeBytes < WORN_BYTES) continue;
       void client.close();
-      clients[index] = start(index);
+      clients[index] = index === FIRST ? start(index) : undefined;
     }
   }
 
@@ -239,7 +245,7 @@ function createThreadPool(deps: CrawlThreadsDeps) {
     }),
     async close(): Promise<void> {
       closed = true;
-      clearInterval(renewing);
+      clearInterval(ending);
       await Promise.all(clients.flatMap((client) => client?.close() ?? []));
     },
   };

@@ -3,6 +3,7 @@ import { getPriority } from 'node:os';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { defined } from '../../../src/domain/defined.ts';
 import type { CrawlParameters } from '../../../src/domain/parameters.ts';
 import type { CrawlTask } from '../../../src/engine/engine.ts';
 import { createFairPool, type FairPool } from '../../../src/fairness/fair-pool.ts';
@@ -54,7 +55,13 @@ beforeEach(async () => {
 afterEach(() => stack.disposeAsync());
 
 function start(
-  options: { threads?: number; budget?: number; hangMs?: number; maxHeapMb?: number } = {},
+  options: {
+    threads?: number;
+    budget?: number;
+    hangMs?: number;
+    maxHeapMb?: number;
+    idleMs?: number;
+  } = {},
 ): CrawlThreads {
   const { threads: count = 1, budget = 64 * MIB, hangMs = 8_000 } = options;
   memory = createFairPool({ name: 'memory', capacity: budget });
@@ -70,7 +77,7 @@ function start(
     hangMs,
     logger,
     program: new URL('../../support/hostile-crawl-thread.ts', import.meta.url),
-    ...(options.maxHeapMb === undefined ? {} : { maxHeapMb: options.maxHeapMb }),
+    ...defined({ maxHeapMb: options.maxHeapMb, idleMs: options.idleMs }),
   });
   stack.defer(() => threads.close());
   stack.defer(() => documents.close());
@@ -190,6 +197,25 @@ describe('a crawl', () => {
     expect(threads.activity().threads).toBe(2);
     await threads.close();
     await hanging;
+  });
+
+  test('ends the other threads when nothing was crawled for a while, and starts them again', async () => {
+    await using other = await startSite();
+    const threads = start({ threads: 2, idleMs: 200 });
+    for (let round = 0; round < 2; round += 1) {
+      const controller = new AbortController();
+      const hanging = threads.crawl(order('/hang'), controller.signal).catch(() => undefined);
+      const url = `${other.url}/page/${round}`;
+      const task = { ...taskOf('/'), request: { ...taskOf('/').request, url } };
+      await eventually(async () => {
+        const { result } = await threads.crawl({ task, spec: INLINE, isSuspect: false }, never);
+        expect([result.cbStatus, threads.activity().threads]).toEqual([200, 2]);
+      });
+      controller.abort();
+      await hanging;
+      await eventually(() => expect(threads.activity().threads).toBe(1));
+    }
+    expect(threads.activity().replaced).toBe(0);
   });
 });
 
