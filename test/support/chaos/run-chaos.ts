@@ -169,7 +169,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       again: site.seen(crawler.name).again,
       pushedAgain: load.again.size,
       fromStorage: countFromStorage(load, site, crawler),
-      longestWait: longestWait(load, site, crawler.name),
+      longestWait: longestWait(load, site, crawler),
     })),
     disturbances: fleet.done,
     deliveredAgain: receiver.again,
@@ -245,10 +245,14 @@ function lengthOf(what: Disturbance, noise: Noise, longestStop: number): number 
   return what === 'stop' ? 500 + noise.int(longestStop) : noise.int(3_000);
 }
 
-function longestWait(load: ChaosLoad, site: ChaosSite, crawler: string): number {
-  const { firstAt } = site.seen(crawler);
+function longestWait(load: ChaosLoad, site: ChaosSite, crawler: ChaosCrawler): number {
+  const { firstAt } = site.seen(crawler.name);
+  // The page of a URL that was removed may be requested later, by the URL that repeats it.
+  const aged = crawler.removals ? [...load.rids.keys()].filter((n) => isAged(crawler, n)) : [];
+  const repeated = new Set(aged.map(repeatedBy));
   let longest = 0;
   for (const [n, at] of load.acknowledgedAt) {
+    if (repeated.has(n)) continue;
     longest = Math.max(longest, (firstAt.get(n) ?? at) - at);
   }
   return longest / 1_000;
