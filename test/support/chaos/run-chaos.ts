@@ -63,6 +63,8 @@ export interface ChaosReport {
   readonly violations: readonly string[];
   readonly rows: readonly ChaosRow[];
   readonly disturbances: Readonly<Record<Disturbance, number>>;
+  /** The longest time that a killed database was away, in seconds. */
+  readonly longestAway: number;
   /** Deliveries beyond the first of a `rid`. */
   readonly deliveredAgain: number;
   /** Seconds for which the use of slots was measured. */
@@ -172,6 +174,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       longestWait: longestWait(load, site, crawler),
     })),
     disturbances: fleet.done,
+    longestAway: fleet.longestAway,
     deliveredAgain: receiver.again,
     measuredSeconds: usage.seconds,
     log: fleet.log(),
