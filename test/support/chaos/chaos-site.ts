@@ -1,4 +1,5 @@
 import { createServer } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { listen } from '../listen.ts';
 
 /** Requests under way. */
@@ -35,6 +36,10 @@ export interface ChaosSite extends AsyncDisposable {
 /** How often it notes that it has seen all requests so far. */
 const LOOK_MS = 5;
 
+async function afterTurns(turns: number): Promise<void> {
+  for (let n = 0; n < turns; n += 1) await nextTurn();
+}
+
 const PAGE = `<!doctype html><title>Page</title>${'<p>Some text of a page.</p>'.repeat(40)}`;
 
 /** Opens a {@link ChaosSite} on a free port. */
@@ -44,8 +49,9 @@ export async function openChaosSite(): Promise<ChaosSite> {
   let seenUpTo = performance.now();
   const watch = setInterval(() => {
     const now = performance.now();
-    // By then the requests that have come until now are handled.
-    setImmediate(() => {
+    // By then the requests that have come until now are handled: a connection is accepted in one turn
+    // of the event loop, and what came on it is read in the next.
+    void afterTurns(3).then(() => {
       seenUpTo = now;
     });
   }, LOOK_MS);

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { openChaosSite } from '../../support/chaos/chaos-site.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -44,4 +45,35 @@ test('crawls that really are under way at once are counted', async () => {
   await eventually(() => expect(seen.most).toBe(3));
   for (const each of clients) each.leave();
   await eventually(() => expect(seen.inFlight).toBe(0));
+});
+
+/** Sends a request on a new connection once the flag is set, and counts it as sent. */
+const CLIENT = `
+  const { workerData: { flag, port } } = require('node:worker_threads');
+  Atomics.wait(flag, 0, 0);
+  const socket = require('node:net').connect(port, '127.0.0.1', () => {
+    socket.write('GET /polite/1?delay=0&fails=0 HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n');
+    Atomics.store(flag, 0, 2);
+  });
+  socket.on('data', () => socket.end());
+`;
+
+test('a request on a new connection counts from before the site stood still', async () => {
+  await using site = await openChaosSite();
+  const flag = new Int32Array(new SharedArrayBuffer(4));
+  const { port } = new URL(site.page('polite', 1, 0, 0));
+  const client = new Worker(CLIENT, { eval: true, workerData: { flag, port: Number(port) } });
+  await new Promise((resolve) => client.once('online', resolve));
+  const before = performance.now();
+  Atomics.store(flag, 0, 1);
+  Atomics.notify(flag, 0);
+  // The event loop of the site stands still until the request is in its socket.
+  while (Atomics.load(flag, 0) !== 2) Atomics.wait(flag, 0, 1, 1);
+  const starts = await eventually(() => {
+    const seen = site.seen('polite').hosts.get('a')?.starts ?? [];
+    expect(seen).toHaveLength(1);
+    return seen;
+  });
+  expect(starts[0]?.fromMs).toBeLessThanOrEqual(before);
+  await client.terminate();
 });
