@@ -124,17 +124,24 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
     decoder?.pause();
     await memory.grow(Math.min(announcedBytes ?? maxBytes, maxBytes));
     sink.isWaitingForRoom = false;
-    if (isDestroyed) return;
+    if (isDestroyed || completeIfWhole()) return;
     if (announcedBytes !== undefined) decoded.reserve(announcedBytes);
     decoder?.resume();
     source?.resume();
   }
 
+  /** Tells that the body is complete if it is. HTTP/2 delivers the end of a body that is paused. */
+  function completeIfWhole(): boolean {
+    const isWhole = hasEnded && (decoder === undefined || decoderHasEnded);
+    if (!isWhole || sink.isWaitingForRoom) return false;
+    deps.onComplete();
+    return true;
+  }
+
   function onDecoderEnd(): void {
     decoderHasEnded = true;
     // Bytes may follow the end of the encoded data. They are dropped, but the body ends after them.
-    if (hasEnded) deps.onComplete();
-    else resumeSource();
+    if (!completeIfWhole()) resumeSource();
   }
 
   function createDecoder(): ContentDecoder {
@@ -212,7 +219,7 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
     end(): void {
       hasEnded = true;
       if (gathered !== undefined) void decodeGathered(gathered);
-      else if (decoder === undefined || decoderHasEnded) deps.onComplete();
+      else if (decoder === undefined || decoderHasEnded) completeIfWhole();
       else decoder.end();
     },
     take: () => decoded.take(),

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
+import { createSecureServer } from 'node:http2';
 import { createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   brotliCompressSync,
   constants,
@@ -539,6 +541,29 @@ describe('TLS and HTTP/2', () => {
       expect(bodies[0]?.httpVersion).toBe(http2 ? '2.0' : '1.1');
     },
   );
+
+  test('a body over HTTP/2 that ends while it waits for memory is whole', async () => {
+    const server = createSecureServer(TLS_FIXTURE, (request, response) => {
+      const length = Number(request.url.slice(1));
+      response.writeHead(200, { 'content-length': length }).end(Buffer.alloc(length, 'a'));
+    });
+    await using tls = await listen(server);
+    const client = open({ allow: parseNetworkAllow('127.0.0.1'), ca: TLS_FIXTURE.cert });
+    for (const length of [65_537, 66_000, 75_000, 81_000, 200_000]) {
+      const room = {
+        bytes: 65_536,
+        async grow(bytes: number) {
+          // As long as the service takes to answer a crawl thread.
+          await delay(20);
+          room.bytes = bytes;
+        },
+        reset: () => undefined,
+      };
+      const url = `https://127.0.0.1:${tls.port}/${length}`;
+      const { body } = await client.request(get(url, { room }));
+      expect(Buffer.from(body).equals(Buffer.alloc(length, 'a'))).toBe(true);
+    }
+  });
 
   test('HTTP/1.1 otherwise', async () => {
     await using tls = await startTlsSite({ http2: false });

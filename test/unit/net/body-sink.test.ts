@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { type BodySinkDeps, createBodySink } from '../../../src/net/body-sink.ts';
@@ -126,6 +127,35 @@ test.each([
   await ended;
   expect([sink.isWaitingForRoom, grown]).toEqual([false, [asked]]);
 });
+
+test.each([
+  ['without an encoding', [['content-length', '50000']], TEXT.subarray(0, 50_000)],
+  ['with two', [['content-encoding', 'gzip, gzip']], gzipSync(gzipSync(TEXT))],
+] as const)(
+  'a body %s that ends while it waits for memory is complete once it has that',
+  async (_, headers, body) => {
+    const granted = Promise.withResolvers<void>();
+    let isComplete = false;
+    const room: Room = { bytes: 10_000, grow: () => granted.promise, reset: () => undefined };
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    const onComplete = (): void => {
+      isComplete = true;
+      resolve();
+    };
+    const { sink, source } = open({ room, onComplete });
+    sink.start(headers, source);
+    sink.write(body);
+    await expect.poll(() => sink.isWaitingForRoom).toBe(true);
+    // As HTTP/2 does with what has come before the pause.
+    sink.end();
+    await nextTurn();
+    expect(isComplete).toBe(false);
+    granted.resolve();
+    await ended;
+    const whole = headers[0][0] === 'content-length' ? body : TEXT;
+    expect(Buffer.from(sink.take()).equals(whole)).toBe(true);
+  },
+);
 
 /** A room that has 10,000 bytes and grants what is asked for at once. */
 function grantingRoom() {
