@@ -23,8 +23,11 @@ export interface PageWriter {
 
 /** Pages that are written at once, with their records: what a turn of a crawler's run writes at most. */
 export const ONE_WRITE_BYTES = 512 * 1024;
-/** Pause after a piece, in times of what it took, so that pieces have a third of the database's time. */
-const PAUSE = 2;
+/**
+ * When another call had to wait for a piece, the next ones are short, and a pause follows each, for this
+ * long. The pause is as many times as long as the piece took, so pieces have a third of the database's time.
+ */
+const YIELDING = { forMs: 200, pause: 2, mostMs: 50 } as const;
 const NO_BYTES = new Uint8Array(0);
 
 /** How a writer measures time and waits, in milliseconds. */
@@ -33,40 +36,50 @@ export interface PageWriterClock {
   readonly wait: (ms: number) => Promise<unknown>;
 }
 
-/** Makes the writer. All pages of a store take turns, a piece each. `now` is in milliseconds. */
+/** Makes the writer. All pages of a store take turns, a piece each. */
 export function createPageWriter(
-  database: Pick<SqliteDatabase, 'call'>,
+  database: Pick<SqliteDatabase, 'call' | 'begun'>,
   {
     now = () => performance.now(),
     wait = (ms: number): Promise<unknown> => delay(ms),
   }: Partial<PageWriterClock> = {},
 ): PageWriter {
   let last: Promise<unknown> = Promise.resolve();
+  let yieldsUntil = Number.NEGATIVE_INFINITY;
 
-  function writePieces(pieces: readonly PagePiece[]): Promise<number[]> {
-    const memory = pieces.map(({ body }) => body.buffer);
-    let startedAt = 0;
-    const written = last.then(() => {
-      startedAt = now();
-      return database.call('pages.writePieces', [pieces], memory);
-    });
-    const pause = (): Promise<unknown> => wait(PAUSE * (now() - startedAt));
-    last = written.then(pause, pause);
-    return written as Promise<number[]>;
+  /** Writes the next piece of a page, the bytes from `from` on. */
+  async function writePiece(page: Uint8Array, from: number, at: Omit<PagePiece, 'body'>) {
+    const bytes = now() < yieldsUntil ? PIECE_BYTES : ONE_WRITE_BYTES;
+    // A copy: its memory moves to the other thread, and a view would take the whole page along.
+    const body = new Uint8Array(page.subarray(from, from + bytes));
+    const startedAt = now();
+    const before = database.begun;
+    const piece: PagePiece = { ...at, body };
+    const pageId = (await database.call('pages.writePiece', [piece], [body.buffer])) as number;
+    const endedAt = now();
+    if (database.begun > before + 1) yieldsUntil = endedAt + YIELDING.forMs;
+    const pauseMs = Math.min(YIELDING.pause * (endedAt - startedAt), YIELDING.mostMs);
+    return { pageId, end: from + bytes, pauseMs: endedAt < yieldsUntil ? pauseMs : 0 };
+  }
+
+  /** Runs `write` after the pieces before it. */
+  function inTurn(write: () => ReturnType<typeof writePiece>): ReturnType<typeof writePiece> {
+    const written = last.then(write);
+    last = written.then(
+      ({ pauseMs }) => (pauseMs > 0 ? wait(pauseMs) : undefined),
+      () => undefined,
+    );
+    return written;
   }
 
   /** Writes pages; notes in `ids` those that were begun, by their place in the list. */
   async function writePages(bodies: readonly Uint8Array[], ids: number[]): Promise<void> {
-    for (const group of groupPieces(bodies)) {
-      const pieces = group.map(({ index, piece, from }) => ({
-        pageId: ids[index],
-        piece,
-        // A copy: its memory moves to the other thread, and a view would take the whole page along.
-        body: new Uint8Array(bodies[index]?.subarray(from, from + PIECE_BYTES) ?? NO_BYTES),
-      }));
-      for (const [at, pageId] of (await writePieces(pieces)).entries()) {
-        const index = group[at]?.index;
-        if (index !== undefined) ids[index] = pageId;
+    for (const [index, body] of bodies.entries()) {
+      let from = 0;
+      for (let piece = 0; piece === 0 || from < body.byteLength; piece += 1) {
+        const written = await inTurn(() => writePiece(body, from, { pageId: ids[index], piece }));
+        ids[index] = written.pageId;
+        from = written.end;
       }
     }
   }
@@ -113,32 +126,4 @@ export function createPageWriter(
       ),
     record: (record, write) => placing([record], (place) => write(place(record))),
   };
-}
-
-/** A piece of the body at `index`, which begins at `from`. */
-interface PlannedPiece {
-  readonly index: number;
-  readonly piece: number;
-  readonly from: number;
-}
-
-/**
- * The pieces of bodies, in groups of one write each. A body's first piece is in an earlier group
- * than its others, because it fills one.
- */
-function groupPieces(bodies: readonly Uint8Array[]): PlannedPiece[][] {
-  const groups: PlannedPiece[][] = [];
-  let room = 0;
-  for (const [index, { byteLength }] of bodies.entries()) {
-    for (let from = 0; from === 0 || from < byteLength; from += PIECE_BYTES) {
-      const bytes = Math.min(PIECE_BYTES, byteLength - from);
-      if (bytes > room || groups.length === 0) {
-        groups.push([]);
-        room = PIECE_BYTES;
-      }
-      groups.at(-1)?.push({ index, piece: from / PIECE_BYTES, from });
-      room -= bytes;
-    }
-  }
-  return groups;
 }

@@ -5,7 +5,7 @@ import type { CrawlRecord } from '../../domain/result.ts';
 import { parseDetails } from '../stored-details.ts';
 import { type Sql, type SqlRow, toBytes } from './sql.ts';
 
-/** Bytes of a piece of a page that is written in pieces. Everything else waits while one is written. */
+/** Least bytes of a piece of a page, but for the last. Everything else waits while one is written. */
 export const PIECE_BYTES = 128 * 1024;
 
 /** A page that was written before its record. */
@@ -50,16 +50,14 @@ export interface PagePiece {
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
-/** Writes pieces of pages that are unfinished from then on, and frees them. Returns the page of each. */
-function writePieces(sql: Sql, pieces: readonly PagePiece[]): number[] {
-  return pieces.map(({ pageId, piece, body }) => {
-    const id = pageId ?? beginPage(sql, body);
-    if (pageId !== undefined) {
-      sql.run('INSERT INTO page_pieces (page_id, piece, body) VALUES (?, ?, ?)', id, piece, body);
-    }
-    discard(body);
-    return id;
-  });
+/** Writes a piece of a page that is unfinished from then on, and frees it. Returns the page. */
+function writePiece(sql: Sql, { pageId, piece, body }: PagePiece): number {
+  const id = pageId ?? beginPage(sql, body);
+  if (pageId !== undefined) {
+    sql.run('INSERT INTO page_pieces (page_id, piece, body) VALUES (?, ?, ?)', id, piece, body);
+  }
+  discard(body);
+  return id;
 }
 
 function beginPage(sql: Sql, body: Uint8Array): number {
@@ -87,7 +85,7 @@ export function dropAllUnfinished(sql: Sql): void {
 }
 
 /** What the database's thread does for pages that are written before their records. */
-export const pages = { writePieces, dropUnfinished };
+export const pages = { writePiece, dropUnfinished };
 
 /** The statement that reads a page: a row for each of its pieces, in order. */
 export const PAGE_PIECES = `SELECT body FROM

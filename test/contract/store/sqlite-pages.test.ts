@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { ONE_WRITE_BYTES } from '../../../src/store/sqlite/page-writer.ts';
-import { PIECE_BYTES } from '../../../src/store/sqlite/pages.ts';
 import { type OpenSqliteStore, openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -55,9 +54,9 @@ test.each([
     if (!isWritten) answeredBefore += 1;
   }
   expect(await finished).toEqual(jobs.map(() => 'won'));
-  // No write is longer than one of a piece, and something else is answered between any two.
+  // No write is longer than this, and something else is answered between any two.
   const bytes = sizes.reduce((sum, size) => sum + size, 0);
-  const leastWrites = Math.ceil(bytes / PIECE_BYTES);
+  const leastWrites = Math.ceil(bytes / ONE_WRITE_BYTES);
   expect(database.commits - before).toBeGreaterThan(leastWrites);
   expect(answeredBefore).toBeGreaterThanOrEqual(leastWrites);
   const stored = await store.results.getMany(
@@ -92,7 +91,7 @@ test('nothing is left of a large page whose job was deleted', async () => {
   await store.queue.deleteJob(crawler.crawlerId, jobs[0]?.rid ?? '', at(1));
   const outcomes = jobs.map((job) => toStored(job, { body }));
   expect(await store.queue.finish(outcomes, at(2))).toEqual(['lost', 'won']);
-  expect(await countRows(opened)).toEqual({ pages: 1, page_pieces: 4, unfinished_pages: 0 });
+  expect(await countRows(opened)).toEqual({ pages: 1, page_pieces: 1, unfinished_pages: 0 });
   await store.close();
 });
 

@@ -39,6 +39,8 @@ export interface SqliteDatabase {
   backup(path: string, onProgress: (copied: number, total: number) => void): Promise<void>;
   /** Number of batches that wrote; each cost one sync to disk. */
   readonly commits: number;
+  /** Number of calls so far. */
+  readonly begun: number;
   /** Closes the database after all earlier calls. */
   close(): Promise<void>;
 }
@@ -151,6 +153,9 @@ export async function openSqliteDatabase(
       return new Promise((resolve, reject) => {
         backups.set(request.backup, { resolve: () => resolve(), reject, onProgress });
       });
+    },
+    get begun() {
+      return nextId;
     },
     get commits() {
       return commits;
