@@ -30,11 +30,20 @@ const TYPES: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',
 };
 
+let loading: Promise<ConsoleBundle> | undefined;
+
 /**
- * The console's bundle: that of the package, or made of the sources within about a second. Rejects
- * when the sources cannot be bundled.
+ * The console's bundle: that of the package, or made of the sources within about a second. A process
+ * makes it once. Rejects when the sources cannot be bundled; the next call tries again.
  */
-export async function loadConsole(): Promise<ConsoleBundle> {
+export function loadConsole(): Promise<ConsoleBundle> {
+  return (loading ??= makeBundle().catch((error: unknown) => {
+    loading = undefined;
+    throw error;
+  }));
+}
+
+async function makeBundle(): Promise<ConsoleBundle> {
   const built = (await readBuilt()) ?? (await bundleConsole()).files;
   const files = new Map<string, ConsoleFile>();
   for (const [name, content] of built) {

@@ -6,35 +6,38 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
-import { NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { NORMAL, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { listen } from '../support/listen.ts';
-import { startSite } from '../support/site.ts';
+import { shareApp } from '../support/shared-app.ts';
+import { type Site, startSite } from '../support/site.ts';
 
 const RESULTS = 20;
 const AUTHORIZED = { authorization: `Bearer ${NORMAL}` };
 const RPC = '/queuedcrawler.v1.StorageService/BulkGetResults';
 
-/** An app that has stored results. */
-async function startStored() {
-  const site = await startSite();
-  const app = await startApp();
+const started = shareApp();
+let site: Site;
+
+beforeAll(async () => {
+  site = await startSite();
+});
+afterAll(async () => {
+  await site?.[Symbol.asyncDispose]();
+});
+
+/** The app, which has stored results. */
+async function withStored() {
+  const app = started();
   const crawler = await createCrawler(app, 'stored', { concurrency: 20 });
   const rids = await Promise.all(
     Array.from({ length: RESULTS }, (_, n) => crawler.push(`${site.url}/page/${n}`)),
   );
   await eventually(async () => expect(await count(app)).toBe(RESULTS));
-  return {
-    app,
-    rids,
-    async [Symbol.asyncDispose]() {
-      await app[Symbol.asyncDispose]();
-      await site[Symbol.asyncDispose]();
-    },
-  };
+  return { app, rids };
 }
 
 async function count(app: TestApp): Promise<number> {
@@ -70,8 +73,7 @@ async function startDeafProxy(app: TestApp) {
 }
 
 test('eight bulk reads at once that remove what they return get each result once', async () => {
-  await using stored = await startStored();
-  const { app, rids } = stored;
+  const { app, rids } = await withStored();
   const taken = await Promise.all(Array.from({ length: 8 }, () => take(app, rids)));
   expect(taken.flat().sort()).toEqual([...rids].sort());
   expect(await count(app)).toBe(0);
@@ -83,8 +85,7 @@ test('eight bulk reads at once that remove what they return get each result once
 });
 
 test('over gRPC the same', async () => {
-  await using stored = await startStored();
-  const { app, rids } = stored;
+  const { app, rids } = await withStored();
   const client = createClient(StorageService, createGrpcTransport({ baseUrl: app.url }));
   const options = { headers: AUTHORIZED };
   const replies = await Promise.all(
@@ -99,8 +100,7 @@ describe('a client that reads no byte and resets its connection loses nothing', 
   const body = (rids: readonly string[]) => JSON.stringify({ rids, auto_delete: true });
 
   test.each([50, 300])('over HTTP/1.1, after %i ms', async (afterMs) => {
-    await using stored = await startStored();
-    const { app, rids } = stored;
+    const { app, rids } = await withStored();
     const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
     await once(socket, 'connect');
     socket.pause();
@@ -117,8 +117,7 @@ describe('a client that reads no byte and resets its connection loses nothing', 
   });
 
   test.each([50, 300])('over HTTP/2, after %i ms', async (afterMs) => {
-    await using stored = await startStored();
-    const { app, rids } = stored;
+    const { app, rids } = await withStored();
     await using proxy = await startDeafProxy(app);
     const session = connectHttp2(`http://127.0.0.1:${proxy.port}`).on('error', () => undefined);
     const stream = session.request({
@@ -139,8 +138,7 @@ describe('a client that reads no byte and resets its connection loses nothing', 
 });
 
 test('results that a client has are removed for good, which the storage quota shows', async () => {
-  await using stored = await startStored();
-  const { app, rids } = stored;
+  const { app, rids } = await withStored();
   const used = async (): Promise<number> => {
     const { json } = await app.rest('GET', `/crawler/${NORMAL}/stats`);
     return json.quotas.storage_bytes.used as number;
@@ -155,8 +153,7 @@ test('many calls on one connection leave nothing behind on it', async () => {
   const onWarning = (warning: Error) => void warnings.push(warning);
   process.on('warning', onWarning);
   try {
-    await using stored = await startStored();
-    const { app, rids } = stored;
+    const { app, rids } = await withStored();
     const session = connectHttp2(app.url);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     for (const rid of rids) {

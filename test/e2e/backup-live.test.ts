@@ -17,9 +17,10 @@ const PROJECT = join(import.meta.dirname, '..', '..');
 
 /** Runs the command as an operator does. */
 async function command(...args: readonly string[]) {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
   const child = spawn(process.execPath, ['src/backup/main.ts', ...args], {
     cwd: PROJECT,
-    env: { PATH: process.env['PATH'] },
+    env: { PATH, ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let text = '';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { openConsoleBrowser } from '../support/console-browser.ts';
-import { allFaults } from '../support/console-pages.ts';
+import { faultsInBothThemes, NO_FAULTS } from '../support/console-pages.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startSite } from '../support/site.ts';
@@ -89,10 +89,7 @@ test('charts tell what was in the last hour, day, week and 90 days, of several c
   await compared.getByRole('img', { name: 'Crawls per day: Completed, last 90 days' }).waitFor();
   expect(await compared.getByRole('list').first().innerText()).toMatch(/shop\s+news/);
   await compared.getByText('The numbers of news as a table').waitFor();
-  for (const theme of ['light', 'dark'] as const) {
-    await other.emulateMedia({ colorScheme: theme });
-    expect(await allFaults(other)).toEqual([]);
-  }
+  expect(await faultsInBothThemes(other)).toEqual(NO_FAULTS);
   await compared.getByRole('button', { name: 'Take news out of the charts' }).click();
   await eventually(() => expect(other.url()).not.toContain('with='));
   expect(browser.problems).toEqual([]);

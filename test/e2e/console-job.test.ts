@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
-import { seriousFaults } from '../support/console-pages.ts';
+import { faultsInBothThemes, NO_FAULTS, seriousFaults } from '../support/console-pages.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -149,10 +149,7 @@ test('a URL is found from the palette, and leads to its job', async () => {
   await page.getByRole('option', { name: /Find .NEEDLE. in URLs/ }).click();
   await page.getByRole('table', { name: 'URLs' }).waitFor();
   expect(new URL(page.url()).search).toBe('?q=NEEDLE');
-  for (const theme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme: theme });
-    expect(await seriousFaults(page)).toEqual([]);
-  }
+  expect(await faultsInBothThemes(page)).toEqual(NO_FAULTS);
   await page.getByRole('link', { name: /needle/ }).click();
   await page.getByText(rid).first().waitFor();
   await page.context().close();

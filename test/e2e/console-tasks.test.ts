@@ -2,7 +2,7 @@ import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ADMIN, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
-import { allFaults, goWithin } from '../support/console-pages.ts';
+import { faultsInBothThemes, goWithin, NO_FAULTS } from '../support/console-pages.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
@@ -131,10 +131,7 @@ async function within(
 
 /** Expects that axe-core finds nothing on the page, in both themes. */
 async function expectAccessible(page: Page): Promise<void> {
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme });
-    expect([colorScheme, await allFaults(page)]).toEqual([colorScheme, []]);
-  }
+  expect(await faultsInBothThemes(page)).toEqual(NO_FAULTS);
 }
 
 const button = (page: Page | Locator, name: string) =>

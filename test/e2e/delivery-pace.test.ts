@@ -5,6 +5,7 @@ import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { byLength } from '../support/length.ts';
 import { type AnswerRule, startReceiver } from '../support/receiver.ts';
+import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
 import { createTestClock } from '../support/test-clock.ts';
 
@@ -16,6 +17,9 @@ const env = {
   WEBHOOK_ACK_TIMEOUT_MS: String(200 * SCALE),
   WEBHOOK_RETRY_SCHEDULE: '1s,1s,1s,1s,1s,1s,1s,1s',
 };
+
+// For the tests on the time of the machine.
+const started = shareApp({ env });
 
 /** Answers one post after the other, each after `ms` times {@link SCALE}, those whose sender has gone included. */
 function oneAtATime(ms: number): AnswerRule {
@@ -45,7 +49,7 @@ test.for(byLength(RECEIVERS.slice(0, 1), RECEIVERS))(
   async ([ms, results]) => {
     await using site = await startSite();
     await using receiver = await startReceiver({ answer: oneAtATime(ms) });
-    await using app = await startApp({ env });
+    const app = started();
     const crawler = await createCrawler(app, 'paced', { callback_url: receiver.url });
     await pushMany(app, crawler.path, site.url, results);
     await receiver.until(results, 40_000);
@@ -56,7 +60,7 @@ test.for(byLength(RECEIVERS.slice(0, 1), RECEIVERS))(
 test('a replay comes out at the same pace', async () => {
   await using site = await startSite();
   await using receiver = await startReceiver({ answer: oneAtATime(10) });
-  await using app = await startApp({ env });
+  const app = started();
   const crawler = await createCrawler(app, 'replayed', { callback_url: receiver.url });
   await pushMany(app, crawler.path, site.url, 100);
   await receiver.until(100, 40_000);
@@ -97,7 +101,7 @@ test('so do the notices of URLs that waited too long', async () => {
 test('crawlers that post to the same URL share its pace and take turns', async () => {
   await using site = await startSite();
   await using receiver = await startReceiver({ answer: oneAtATime(20) });
-  await using app = await startApp({ env });
+  const app = started();
   const large = await createCrawler(app, 'large', { callback_url: `${receiver.url}?of=large` });
   const small = await createCrawler(app, 'small', { callback_url: `${receiver.url}?of=small` });
   await pushMany(app, large.path, site.url, 90);
@@ -154,7 +158,7 @@ test('delivery_concurrency bounds the posts in flight, and can be changed and li
       return {};
     },
   });
-  await using app = await startApp();
+  const app = started();
   const crawler = await createCrawler(app, 'bounded', {
     callback_url: receiver.url,
     delivery_concurrency: 2,

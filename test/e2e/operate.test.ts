@@ -15,9 +15,10 @@ const blocks = [...text.matchAll(/```sh\n(.*?)```/gs)].map(([, block = '']) => b
 const ELSEWHERE = /systemctl|mongodump|mongorestore|npm install --global|kubectl|docker/;
 
 async function bash(script: string, env: Readonly<Record<string, string>>) {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
   const child = spawn('bash', ['-euo', 'pipefail', '-c', script], {
     cwd: ROOT,
-    env: { PATH: process.env['PATH'], ...env },
+    env: { PATH, ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

@@ -124,20 +124,52 @@ export function seriousFaults(page: Page): Promise<string[]> {
   return faultsOf(page, ['serious', 'critical']);
 }
 
-async function faultsOf(page: Page, impacts: readonly string[]): Promise<string[]> {
+/**
+ * Rules of axe-core that look at colours. The styles choose nothing else by the theme, so the others find
+ * the same in both.
+ */
+const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
+
+async function faultsOf(
+  page: Page,
+  impacts: readonly string[],
+  rules: readonly string[] = [],
+): Promise<string[]> {
   // Over the DevTools protocol, which the policy of the page does not concern.
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source);
-  return page.evaluate(async (wanted) => {
-    const { violations } = await (window as unknown as { axe: typeof axe }).axe.run(document, {
-      resultTypes: ['violations'],
-    });
-    return violations
-      .filter(({ impact }) => wanted.includes(impact ?? ''))
-      .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-  }, impacts);
+  return page.evaluate(
+    async ({ impacts: wanted, rules: only }) => {
+      const { violations } = await (window as unknown as { axe: typeof axe }).axe.run(document, {
+        resultTypes: ['violations'],
+        ...(only.length === 0 ? {} : { runOnly: { type: 'rule', values: [...only] } }),
+      });
+      return violations
+        .filter(({ impact }) => wanted.includes(impact ?? ''))
+        .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+    },
+    { impacts, rules },
+  );
 }
+
+const ALL_IMPACTS = ['minor', 'moderate', 'serious', 'critical'];
 
 /** What axe-core finds on a page, of any level. */
 export async function allFaults(page: Page): Promise<string[]> {
-  return faultsOf(page, ['minor', 'moderate', 'serious', 'critical']);
+  return faultsOf(page, ALL_IMPACTS);
 }
+
+/** What axe-core finds of colours only, of any level: for a page whose other theme was looked at in whole. */
+export async function colourFaults(page: Page): Promise<string[]> {
+  return faultsOf(page, ALL_IMPACTS, COLOUR_RULES);
+}
+
+/** What axe-core finds on a page in both themes, by theme. */
+export async function faultsInBothThemes(page: Page): Promise<Record<'light' | 'dark', string[]>> {
+  await page.emulateMedia({ colorScheme: 'light' });
+  const light = await allFaults(page);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  return { light, dark: await colourFaults(page) };
+}
+
+/** What {@link faultsInBothThemes} finds where there is no fault. */
+export const NO_FAULTS = { light: [], dark: [] };

@@ -1,4 +1,4 @@
-import { parseHTML } from 'linkedom';
+import { parseHTML } from 'linkedom/worker';
 import { type DefaultTreeAdapterTypes, html as names, parse } from 'parse5';
 
 /**

@@ -1,4 +1,4 @@
-import TurndownService from 'turndown';
+import TurndownService from 'turndown/lib/turndown.browser.cjs.js';
 import { readMain } from '../readable.ts';
 import { elementText, type ScrapedPage } from '../scrapers/scraper.ts';
 import { codeFence } from './code-fence.ts';
