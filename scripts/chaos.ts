@@ -112,7 +112,7 @@ async function openStore(store: string) {
 /** The report as Markdown. */
 function describe(title: string, report: ChaosReport): string {
   const { kill, drain, stop, database, clock, network } = report.disturbances;
-  const away = database > 0 ? ` (away for ${report.longestAway.toFixed(0)} s at most)` : '';
+  const away = database > 0 ? ` (unavailable for ${report.longestAway.toFixed(0)} s at most)` : '';
   const rows = report.rows.map(
     ({ crawler, most, usage, acknowledged, again, pushedAgain, fromStorage, longestWait }) =>
       [

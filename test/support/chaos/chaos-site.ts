@@ -49,8 +49,8 @@ export async function openChaosSite(): Promise<ChaosSite> {
   let seenUpTo = performance.now();
   const watch = setInterval(() => {
     const now = performance.now();
-    // By then the requests that have come until now are handled: a connection is accepted in one turn
-    // of the event loop, and what came on it is read in the next.
+    // By then the requests that have come until now are handled. A connection is accepted in one turn
+    // of the event loop, and read in the next.
     void afterTurns(3).then(() => {
       seenUpTo = now;
     });

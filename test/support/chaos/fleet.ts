@@ -30,7 +30,7 @@ export interface Fleet extends AsyncDisposable {
   disturb(what: Disturbance, place: number, ms: number): Promise<void>;
   /** How often each was done. */
   readonly done: Readonly<Record<Disturbance, number>>;
-  /** The longest time that a killed database was away, in seconds. */
+  /** The longest time that a killed database was unavailable, in seconds. */
   readonly longestAway: number;
   /** Faults of the processes themselves: drains that ended with another code than 0. */
   readonly faults: readonly string[];

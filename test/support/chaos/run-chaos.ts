@@ -63,7 +63,7 @@ export interface ChaosReport {
   readonly violations: readonly string[];
   readonly rows: readonly ChaosRow[];
   readonly disturbances: Readonly<Record<Disturbance, number>>;
-  /** The longest time that a killed database was away, in seconds. */
+  /** The longest time that a killed database was unavailable, in seconds. */
   readonly longestAway: number;
   /** Deliveries beyond the first of a `rid`. */
   readonly deliveredAgain: number;
