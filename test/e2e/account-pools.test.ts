@@ -313,6 +313,30 @@ describe('a pool of an account', () => {
     expect(site.seen.at(-1)?.from).toBe('127.0.0.12');
   });
 
+  test("is made anew when its key is lost, and does not keep crawls from the operator's pools", async () => {
+    await using proxies = await startProxies({}, {});
+    const [own, operators] = proxies;
+    await using site = await startSite();
+    const PROXIES = JSON.stringify({ op: operators?.url });
+    await using lost = await startApp({ env: { PROXY_SEAL_KEY: 'first-of-the-operator-4711' } });
+    await lost.rest('POST', POOLS, { name: 'mine', proxies: [own?.url] });
+    await lost.stop();
+    const env = { PROXIES, PROXY_SEAL_KEY: 'second-of-the-operator-4711' };
+    await using app = await startApp({ dataDir: lost.dataDir, env });
+    const crawler = await createCrawler(app, 'crawler', { proxy: 'op' });
+    await crawler.stored(await crawler.push(`${site.url}/page/1`));
+    expect(site.seen.at(-1)?.from).toBe('127.0.0.12');
+    const inline = await crawl(app, `${site.url}/page/2`, { proxy: 'op' });
+    expect(inline.json, inline.text).toMatchObject({ pc_status: 200 });
+    expect((await crawl(app, site.url, { proxy: 'mine' })).json.code).toBe('pools_sealed');
+    expect((await app.rest('GET', `${POOLS}/mine`)).json.code).toBe('pools_sealed');
+    const made = await app.rest('POST', POOLS, { name: 'mine', proxies: [own?.url] });
+    expect(made.status, made.text).toBe(200);
+    const again = await crawl(app, `${site.url}/page/3`, { proxy: 'mine' });
+    expect(again.json, again.text).toMatchObject({ pc_status: 200 });
+    expect(site.seen.at(-1)?.from).toBe('127.0.0.11');
+  });
+
   test('that answers with what it likes harms no other account', async () => {
     await using site = await startSite({
       routes: { '/robots.txt': (_request, response) => response.end('User-agent: *\nAllow: /\n') },
