@@ -28,6 +28,7 @@ const onEither = {
     'ladder',
     'proxy-budget',
     'push-controls',
+    'sealed-pools',
     'search',
     'set-clock',
     'statistics',

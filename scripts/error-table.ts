@@ -148,7 +148,7 @@ export const errorTable: readonly ErrorReason[] = [
     reason: 'pools_sealed',
     as: ['failed_precondition'],
     meaning:
-      'The pools of the account were sealed with another PROXY_SEAL_KEY. The operator sets the one before.',
+      'The pools of the account were sealed with another PROXY_SEAL_KEY. The operator sets the one before, or the account makes its pools anew: that drops those.',
   },
   {
     reason: 'invalid_pool',

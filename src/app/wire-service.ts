@@ -33,7 +33,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     browser,
     robots: createRobotsGate({ client, clock }),
     waysOut,
-    poolSecrets: config.proxySealKey === '' ? [secret] : [config.proxySealKey, secret],
+    poolSecrets: toPoolSecrets(config, secret),
     shared: pools.dispatch,
     webhook: createWebhook({
       client,
@@ -60,6 +60,12 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     },
     settings: serviceSettings(context, engines),
   });
+}
+
+/** The first seals, all open: what was sealed before the operator had a key is opened, too. */
+function toPoolSecrets({ proxySealKeys }: Config, secret: string): readonly [string, ...string[]] {
+  const [first, ...former] = proxySealKeys;
+  return first === undefined ? [secret] : [first, ...former, secret];
 }
 
 function serviceSettings(

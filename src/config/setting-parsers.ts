@@ -54,3 +54,11 @@ export function token(value: string): string {
   if (new Set(value).size < 6) throw new Error('is too easily guessed: use 6 characters or more');
   return value;
 }
+
+/** Tokens that are not easily guessed, separated by commas, or nothing. */
+export function tokens(value: string): readonly string[] {
+  if (value === '') return [];
+  const found = value.split(',').map((each) => token(each.trim()));
+  if (found.includes('')) throw new Error('has an empty part: separate keys by one comma');
+  return found;
+}

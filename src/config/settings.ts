@@ -8,7 +8,7 @@ import { browserSettings } from './browser-settings.ts';
 import { observabilitySettings } from './observability-settings.ts';
 import { parseProxies } from './parse-proxies.ts';
 import { quotaSettings } from './quota-settings.ts';
-import { type ConfigText, choice, integer, text, token, url } from './setting-parsers.ts';
+import { type ConfigText, choice, integer, text, token, tokens, url } from './setting-parsers.ts';
 import { usableMemory } from './usable-memory.ts';
 
 export type { ConfigText };
@@ -326,12 +326,12 @@ export const settings = {
     meaning:
       'What proxies are asked to connect to: the address that was judged here, or the name, for proxies that take nothing else.',
   },
-  proxySealKey: {
+  proxySealKeys: {
     variable: 'PROXY_SEAL_KEY',
     fallback: '',
-    parse: token,
+    parse: tokens,
     meaning:
-      'Secret that seals the proxy URLs of accounts in the database; the same for all processes. Without it the key is in the database, too.',
+      'Secret that seals the proxy URLs of accounts in the database; the same for all processes. Of several, separated by commas, the first seals and all open. Without it the key is in the database, too.',
   },
   mcp: {
     variable: 'MCP',

@@ -14,6 +14,11 @@ export function isInternal(crawler: { readonly name: string }): boolean {
   return crawler.name.startsWith(INTERNAL_PREFIX);
 }
 
+/** Whether all characters of a text may be in the name of a crawler, also of an internal one. */
+export function hasNameCharacters(text: string): boolean {
+  return /^[A-Za-z0-9_.-]*$/.test(text);
+}
+
 /**
  * Parses the name of a crawler. Throws `invalid` naming `name` unless it is 1 to 64 of `A-Z a-z 0-9
  * _ . -`, starts with a letter or digit, and is not `stats`, which has another meaning in REST

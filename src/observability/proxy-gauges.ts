@@ -4,16 +4,14 @@ import type { ProxyHostReport, ProxyReport } from '../domain/proxy-pools.ts';
 /** What the numbers of proxies are read from. */
 export interface MeasuredProxies {
   list(): readonly ProxyReport[];
-  /** Hosts that were crawled through them, by pool; the most bytes first. */
-  hosts(): readonly ProxyHostReport[];
+  /** Hosts that were crawled through them, by pool: a bounded number, and `other` for the others. */
+  hostSeries(): readonly ProxyHostReport[];
   /** Crawls that found no proxy, by pool. */
   waits(): Iterable<readonly [pool: string, count: number]>;
 }
 
 /** Proxies of a pool that have series of their own; all others count as `other`. */
 const MAX_NAMED = 100;
-/** Hosts that have series; the others have none, as there is no bound to their number. */
-const MAX_HOSTS = 100;
 
 const NUMBERS = [
   ['pages', 'queued_crawler_proxy_pages_total', 'Pages that came through a proxy.'],
@@ -38,15 +36,20 @@ const HOST_NUMBERS = [
   ['bytes', 'queued_crawler_proxy_host_bytes_total', 'Bytes of a host, in both directions.'],
 ] as const;
 
+/** One reading for all metrics of a scrape. */
+function oncePerScrape<Rows>(read: () => Rows): () => Rows {
+  let last: Rows | undefined;
+  return () => {
+    if (last === undefined) setImmediate(() => (last = undefined));
+    return (last ??= read());
+  };
+}
+
 /** Makes the numbers of proxies; none without pools. */
 export function createProxyGauges(registry: Registry, proxies: MeasuredProxies): void {
   const registers = [registry];
-  let read: readonly ProxyReport[] | undefined;
-  /** One reading for all metrics of a scrape. */
-  function list(): readonly ProxyReport[] {
-    if (read === undefined) setImmediate(() => (read = undefined));
-    return (read ??= proxies.list());
-  }
+  const list = oncePerScrape(() => proxies.list());
+  const hostSeries = oncePerScrape(() => proxies.hostSeries());
   new Gauge({
     name: 'queued_crawler_proxies',
     help: 'Proxies of each pool that may be used, and that have a cool-down for everyone.',
@@ -76,12 +79,12 @@ export function createProxyGauges(registry: Registry, proxies: MeasuredProxies):
   for (const [number, name, help] of HOST_NUMBERS) {
     new Counter({
       name,
-      help: `${help} The ${MAX_HOSTS} hosts with the most bytes.`,
+      help: `${help} Up to 100 hosts; all others are "other".`,
       labelNames: ['pool', 'host'],
       registers,
       collect() {
         this.reset();
-        for (const { pool, host, [number]: value } of proxies.hosts().slice(0, MAX_HOSTS)) {
+        for (const { pool, host, [number]: value } of hostSeries()) {
           if (value > 0) this.inc({ pool, host }, value);
         }
       },

@@ -204,6 +204,7 @@ export function createService(deps: ServiceDeps): Service {
     store,
     seal: createSeal(deps.poolSecrets, 'pools of proxies'),
     clock,
+    logger,
     whyNotUsable: settings.whyNotUsable,
     onChange: (accountId) => usablePools.forget(accountId),
   });

@@ -277,42 +277,6 @@ describe('a pool of an account', () => {
     expect((await after.rest('GET', `${POOLS}/mine`)).json).toMatchObject({ proxy_count: 2 });
   });
 
-  test('is sealed by PROXY_SEAL_KEY; with another key its URLs wait', async () => {
-    await using proxies = await startProxies({}, {});
-    const [first, second] = proxies;
-    await using site = await startSite();
-    const key = (value: string) => ({ PROXY_SEAL_KEY: `${value}-of-the-operator-4711` });
-    const start = (dataDir?: string, env = {}) => startApp({ ...(dataDir && { dataDir }), env });
-    // Made without a key, and changed with one.
-    await using bare = await start();
-    await bare.rest('POST', POOLS, { name: 'mine', proxies: [first?.url] });
-    await bare.stop();
-    await using keyed = await start(bare.dataDir, key('first'));
-    const crawler = await createCrawler(keyed, 'crawler', { proxy: 'mine' });
-    await crawler.stored(await crawler.push(`${site.url}/page/1`));
-    expect(site.seen.at(-1)?.from).toBe('127.0.0.11');
-    await keyed.rest('PUT', `${POOLS}/mine`, { proxies: [second?.url] });
-    await crawler.post('pause');
-    const rid = await crawler.push(`${site.url}/page/2`);
-    await keyed.stop();
-    for (const env of [{}, key('second')]) {
-      await using locked = await start(bare.dataDir, env);
-      const { status, json } = await locked.rest('GET', POOLS);
-      expect([status, json.code]).toEqual([409, 'pools_sealed']);
-      await locked.rest('POST', `/crawler/${NORMAL}/crawler/unpause`);
-      await eventually(() => expect(locked.log.join('\n')).toContain('PROXY_SEAL_KEY'));
-      const found = await locked.rest('GET', `/crawler/${NORMAL}/crawler/find_by_rid/${rid}`);
-      expect(found.json).toMatchObject({ status: 'QUEUED' });
-      await locked.stop();
-    }
-    await using again = await start(bare.dataDir, key('first'));
-    await eventually(async () => {
-      const found = await again.rest('GET', `/storage?token=${NORMAL}&rid=${rid}&format=json`);
-      expect(found.json).toMatchObject({ pc_status: 200 });
-    });
-    expect(site.seen.at(-1)?.from).toBe('127.0.0.12');
-  });
-
   test('that answers with what it likes harms no other account', async () => {
     await using site = await startSite({
       routes: { '/robots.txt': (_request, response) => response.end('User-agent: *\nAllow: /\n') },

@@ -1,6 +1,7 @@
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import { DomainError, invalidField } from '../../domain/errors.ts';
+import type { Logger } from '../../domain/logger.ts';
 import {
   GATEWAY_SESSIONS,
   hasSessions,
@@ -44,7 +45,10 @@ export interface OwnPoolDetails {
   readonly pool: ProxyPool;
 }
 
-/** The pools of proxies that accounts make for themselves. */
+/**
+ * The pools of proxies that accounts make for themselves. Pools that no key opens are dropped when
+ * their account makes a pool, replaces the URLs of one, or removes one.
+ */
 export interface AccountPools {
   /** The pools of an account, if their version is another than `known`. */
   read(accountId: string, known: number): Promise<ReadPools | undefined>;
@@ -65,6 +69,15 @@ export interface AccountPools {
 /** Whether the pools of an account could not be read because of their key. */
 export function isOfOtherKey(error: unknown): boolean {
   return error instanceof DomainError && error.reason === 'pools_sealed';
+}
+
+/** The error of a crawl that needs pools which no key of the service opens. */
+export function poolsSealed(): DomainError {
+  return new DomainError(
+    'failed_precondition',
+    'pools_sealed',
+    'The pools of the account were sealed with another PROXY_SEAL_KEY than the service has now. To make, replace or remove a pool drops them all.',
+  );
 }
 
 /** What is sealed. The account's id keeps the pools of one from being taken for another's. */
@@ -90,43 +103,51 @@ export function createAccountPools(deps: {
   readonly store: Pick<Store, 'proxyPools'>;
   readonly seal: Seal<SealedContent>;
   readonly clock: ServiceClock;
+  readonly logger: Logger;
   /** Why a proxy can never be connected to; undefined if it may be. */
   readonly whyNotUsable: (proxyUrl: string) => string | undefined;
   /** Called after each change. */
   readonly onChange: (accountId: string) => void;
 }): AccountPools {
-  const { store, seal, clock } = deps;
+  const { store, seal, clock, logger } = deps;
 
-  function unsealed(accountId: string, { version, sealed }: SealedPools): ReadPools {
+  /** Undefined for what no key opens. */
+  function opened(accountId: string, { sealed }: SealedPools): readonly OwnPool[] | undefined {
     const content = seal.open(sealed);
-    if (content?.accountId !== accountId) {
-      throw new DomainError(
-        'failed_precondition',
-        'pools_sealed',
-        'The proxy URLs were sealed with another PROXY_SEAL_KEY than the service has now.',
-      );
-    }
-    const { own } = content;
-    return { version, own, pools: own.map((each) => toPool(accountId, each)) };
+    return content?.accountId === accountId ? content.own : undefined;
   }
 
   async function read(accountId: string, known: number): Promise<ReadPools | undefined> {
     const found = await store.proxyPools.read(accountId, known);
-    return found && unsealed(accountId, found);
+    if (found === undefined) return undefined;
+    const own = opened(accountId, found);
+    if (own === undefined) throw poolsSealed();
+    return { version: found.version, own, pools: own.map((each) => toPool(accountId, each)) };
   }
 
-  /** Applies `by` to the pools, again when another call came first. */
+  /**
+   * Applies `by` to the pools, again when another call came first. It is given undefined when no key
+   * opens them; what it returns then replaces them.
+   */
   async function change(
     accountId: string,
-    by: (before: readonly OwnPool[]) => readonly OwnPool[],
+    by: (before: readonly OwnPool[] | undefined) => readonly OwnPool[],
   ): Promise<void> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-      const { version, own: before } = (await read(accountId, 0)) ?? NOTHING;
+      const found = await store.proxyPools.read(accountId, 0);
+      const before = found === undefined ? [] : opened(accountId, found);
       const own = by(before);
       assertBounds(own);
       const sealed = seal.seal({ accountId, own });
-      if (await store.proxyPools.replace(accountId, version, sealed))
+      if (await store.proxyPools.replace(accountId, found?.version ?? 0, sealed)) {
+        if (before === undefined) {
+          logger.warn(
+            { accountId },
+            'the pools of an account that no PROXY_SEAL_KEY opens were dropped',
+          );
+        }
         return deps.onChange(accountId);
+      }
     }
     throw new DomainError(
       'failed_precondition',
@@ -147,6 +168,17 @@ export function createAccountPools(deps: {
     return own;
   }
 
+  function made(accountId: string, name: string, input: OwnPoolInput): OwnPool {
+    if (!isPoolName(name) || name === TOR) {
+      throw invalidField(
+        'name',
+        'name must be 1 to 32 lower-case letters, digits, - and _, begin with a letter, and be neither direct nor tor.',
+      );
+    }
+    const now = wallNow(clock).getTime();
+    return checked(accountId, { name, countries: [], ...input, createdAt: now, updatedAt: now });
+  }
+
   return {
     read,
 
@@ -165,16 +197,8 @@ export function createAccountPools(deps: {
     },
 
     async create(accountId, name, input) {
-      if (!isPoolName(name) || name === TOR) {
-        throw invalidField(
-          'name',
-          'name must be 1 to 32 lower-case letters, digits, - and _, begin with a letter, and be neither direct nor tor.',
-        );
-      }
-      const now = wallNow(clock).getTime();
-      const made = { name, countries: [], ...input, createdAt: now, updatedAt: now };
-      const own = checked(accountId, made);
-      await change(accountId, (before) => {
+      const own = made(accountId, name, input);
+      await change(accountId, (before = []) => {
         if (before.some((each) => each.name === name)) throw poolExists(name);
         return [...before, own].toSorted((left, right) => (left.name < right.name ? -1 : 1));
       });
@@ -184,6 +208,12 @@ export function createAccountPools(deps: {
     async update(accountId, name, input) {
       let changed: OwnPool | undefined;
       await change(accountId, (before) => {
+        if (before === undefined) {
+          // Nothing is left of the pool but what the call gives.
+          if (input.proxies === undefined && input.gateway === undefined) throw poolsSealed();
+          changed = made(accountId, name, input);
+          return [changed];
+        }
         const found = before.find((each) => each.name === name);
         if (found === undefined) throw poolNotFound(name);
         const updatedAt = wallNow(clock).getTime();
@@ -197,6 +227,8 @@ export function createAccountPools(deps: {
 
     async remove(accountId, name) {
       await change(accountId, (before) => {
+        // Their names are not known.
+        if (before === undefined) return [];
         const left = before.filter((each) => each.name !== name);
         if (left.length === before.length) throw poolNotFound(name);
         return left;

@@ -17,6 +17,7 @@ import { sessionKey } from '../../domain/session-key.ts';
 import type { CrawlTask } from '../../engine/engine.ts';
 import type { CrawlResult } from '../../threads/build-result.ts';
 import type { CrawlOrder } from '../../threads/crawl-threads.ts';
+import type { HostSeries } from './host-series.ts';
 import { createProxyHealth, type ProxyUse, type ProxyVerdict } from './proxy-health.ts';
 import { createSilentProxies } from './silent-proxies.ts';
 
@@ -115,6 +116,8 @@ export function createPoolWays(deps: {
   readonly bounds: PoolBounds;
   /** Comes before the names of ways: pools of several owners may have the same name. */
   readonly prefix: string;
+  /** Counts hosts for metrics. */
+  readonly hostSeries?: Pick<HostSeries, 'count'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }): PoolWays {
@@ -252,12 +255,14 @@ export function createPoolWays(deps: {
             flights.tries -= part;
             flights.all -= 1;
             const { ofHosts, all } = countersOf(candidate, host);
+            const ofCrawl = { pages: 0, blocks: 0, failures: 0, bytes };
             for (const each of ofHosts) each.bytes += bytes;
-            for (const each of all) {
+            for (const each of [...all, ofCrawl]) {
               if (verdict === 'answered') each.pages += 1;
               else if (verdict === 'blocked') each.blocks += 1;
               else if (verdict !== 'unknown') each.failures += 1;
             }
+            deps.hostSeries?.count(pool.name, host, ofCrawl);
             if (verdict === 'answered') failedFor.delete(rid);
             else if (rid !== '') failedFor.set(rid, proxy.id);
             return verdict;

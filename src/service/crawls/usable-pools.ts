@@ -9,14 +9,15 @@ import {
   type ProxyPool,
   usablePools,
 } from '../../domain/proxy-pools.ts';
-import type { AccountPools } from '../accounts/account-pools.ts';
+import { type AccountPools, isOfOtherKey, poolsSealed } from '../accounts/account-pools.ts';
 import { createSharedLookup } from '../shared-lookup.ts';
 
 /** Finds the pools that accounts may use: their own, and the operator's. */
 export interface UsablePools {
   /**
    * The pools for crawls of an account that ask for `wishes`. Changes of another process are seen
-   * within two seconds, and new pools at once.
+   * within two seconds, and new pools at once. Throws `pools_sealed` if the account's own pools cannot
+   * be opened, unless each wish names a pool of the operator.
    */
   of(accountId: string, wishes: readonly PoolWish[]): Promise<readonly ProxyPool[]>;
   /** Reads the pools of an account again before they are used next. */
@@ -27,6 +28,8 @@ interface Known {
   readonly version: number;
   readonly own: readonly ProxyPool[];
   readonly usable: readonly ProxyPool[];
+  /** Whether the account has pools that no key of this process opens. */
+  readonly isSealed: boolean;
   readonly readMs: number;
 }
 
@@ -73,16 +76,27 @@ export function createUsablePools(deps: {
       const read = await deps.read(accountId, before?.version ?? 0);
       const own = read?.pools ?? before?.own ?? [];
       const version = read?.version ?? before?.version ?? 0;
-      return keep(accountId, { version, own, usable: usablePools(operators, own), readMs });
+      const usable = usablePools(operators, own);
+      return keep(accountId, { version, own, usable, isSealed: false, readMs });
     } catch (err) {
-      if (before === undefined) {
+      // Logged when it was found.
+      if (before?.isSealed === true && isOfOtherKey(err)) {
+        return keep(accountId, { ...before, readMs });
+      }
+      if (before === undefined || before.isSealed) {
         logger.warn({ err, accountId }, 'the pools of an account were not read');
-        throw err;
+        if (!isOfOtherKey(err)) throw err;
+        return keep(accountId, { version: 0, own: [], usable: operators, isSealed: true, readMs });
       }
       logger.warn({ err, accountId }, 'the pools of an account were not read; the last are used');
       return keep(accountId, { ...before, readMs });
     }
   });
+
+  const isOperators = (wish: PoolWish): boolean =>
+    isDirect(wish) ||
+    wish.tor_network === true ||
+    operators.some(({ name }) => name === wish.proxy);
 
   return {
     async of(accountId, wishes) {
@@ -92,7 +106,9 @@ export function createUsablePools(deps: {
         found !== undefined &&
         clock.now().getTime() - found.readMs < FRESH_MS &&
         wishes.every((wish) => findPools(found.usable, wish) !== undefined);
-      return (isEnough ? found : await load(accountId)).usable;
+      const { usable, isSealed } = isEnough ? found : await load(accountId);
+      if (isSealed && !wishes.every(isOperators)) throw poolsSealed();
+      return usable;
     },
     forget: drop,
   };

@@ -9,6 +9,7 @@ import {
 } from '../../domain/proxy-pools.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { CrawlOrder } from '../../threads/crawl-threads.ts';
+import { createHostSeries } from './host-series.ts';
 import {
   createPoolWays,
   DIRECTLY,
@@ -36,6 +37,8 @@ export interface WaysOut {
   listOf(accountId: string, pools: readonly ProxyPool[]): ProxyReport[];
   /** Hosts that were crawled through the operator's proxies lately; the most bytes first. */
   hosts(): ProxyHostReport[];
+  /** Numbers of a bounded number of hosts, and of the others together, for metrics. */
+  hostSeries(): ProxyHostReport[];
   /** Crawls that found no proxy of the operator, by pool. */
   waits(): ReadonlyMap<string, number>;
 }
@@ -72,7 +75,8 @@ export function createWaysOut(deps: {
   readonly logger: Logger;
 }): WaysOut {
   const { pools: operators, clock, logger } = deps;
-  const ofOperator = createPoolWays({ bounds: OF_OPERATOR, prefix: '', clock, logger });
+  const hostSeries = createHostSeries({ clock });
+  const ofOperator = createPoolWays({ bounds: OF_OPERATOR, prefix: '', hostSeries, clock, logger });
   const ofAccounts = createLruMap<string, PoolWays>({ maxEntries: MAX_ACCOUNTS });
 
   function waysOf(accountId: string | undefined): PoolWays {
@@ -102,6 +106,7 @@ export function createWaysOut(deps: {
     list: () => ofOperator.list(operators),
     listOf: (accountId, pools) => (ofAccounts.get(accountId) ?? newWays(accountId)).list(pools),
     hosts: ofOperator.hosts,
+    hostSeries: hostSeries.read,
     waits: ofOperator.waits,
   };
 }

@@ -1,4 +1,5 @@
 import { LEAST_STREAK } from '../../domain/attention.ts';
+import { hasNameCharacters } from '../../domain/crawler-name.ts';
 import type { CrawlerOverview, ListingStore } from '../listing-store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts } from './counts-document.ts';
@@ -14,6 +15,8 @@ export function createCrawlerListings(
     limit: number,
     nameContains = '',
   ): Promise<CrawlerDocument[]> {
+    // The database refuses an expression with a NUL.
+    if (!hasNameCharacters(nameContains)) return [];
     const name = { $regex: nameContains.replaceAll(/\W/g, String.raw`\$&`), $options: 'i' };
     const found = await collections.crawlers
       .find({ accountId: { $in: [...ids] }, ...(nameContains === '' ? {} : { name }) })

@@ -128,7 +128,19 @@ export function listingsContract(open: OpenStore): void {
         // No character stands for others.
         expect(await named('h_p')).toEqual(['sh_p']);
         expect(await named('p.e')).toEqual(['b-Shop.eu']);
-        for (const none of ['s%p', '.*', 'shop$', '(', '\\']) expect(await named(none)).toEqual([]);
+        for (const none of [
+          's%p',
+          '.*',
+          'shop$',
+          '(',
+          '\\',
+          '\0',
+          'shop\0',
+          '\ud800',
+          '\u{1f577}',
+        ]) {
+          expect(await named(none), JSON.stringify(none)).toEqual([]);
+        }
       }),
     );
 

@@ -4,6 +4,7 @@ import {
   createAccountPools,
   type SealedContent,
 } from '../../../src/service/accounts/account-pools.ts';
+import { silentLogger } from '../../support/loggers.ts';
 import { createTestClock } from '../../support/test-clock.ts';
 
 /** A store in which another call has changed the pools before each of the first `races` changes. */
@@ -31,6 +32,7 @@ function contested(races: number) {
     },
     seal: createSeal<SealedContent>(['secret'], 'pools'),
     clock: createTestClock(),
+    logger: silentLogger,
     whyNotUsable: () => undefined,
     onChange: (accountId) => changed.push(accountId),
   });
