@@ -83,7 +83,7 @@ export function createThreadRouting(threads: RoutedThreads): ThreadRouting {
 
   /**
    * The places of a host, whose home is one of the threads that are used now. A host that has nothing
-   * in flight moves away from a thread that is much busier than another.
+   * in flight moves away from a thread that is much busier than another, and from one that has ended.
    */
   function placesOf(host: string, used: readonly number[]): HostPlaces {
     const least = leastOf(used) ?? 0;
@@ -94,8 +94,9 @@ export function createThreadRouting(threads: RoutedThreads): ThreadRouting {
       return begun;
     }
     const busier = threads.inFlight(places.home) - threads.inFlight(least);
-    const mayMove = busier > HOST_SHARE && places.counts.every((each) => each === 0);
-    if (mayMove || places.home >= used.length) places.home = least;
+    const isIdle = places.counts.every((each) => each === 0);
+    const moves = isIdle && (busier > HOST_SHARE || !threads.isUp(places.home));
+    if (moves || places.home >= used.length) places.home = least;
     return places;
   }
 

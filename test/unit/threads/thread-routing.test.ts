@@ -154,3 +154,14 @@ test('a host keeps to one thread where it may not be spread', () => {
   for (let n = 0; n < 40; n += 1) enter('one.test');
   expect(inFlight).toEqual([40, 0]);
 });
+
+test('a host whose thread has ended moves to one that is up, which is not started again for it', () => {
+  const { enter, isUp, prepared } = createHarness([true, true]);
+  const busy = enter('one.test');
+  const first = enter('two.test');
+  expect([busy.thread, first.thread]).toEqual([0, 1]);
+  for (const place of [busy, first]) place.leave();
+  isUp[1] = false;
+  expect(enter('two.test').thread).toBe(0);
+  expect([...prepared]).toEqual([]);
+});
