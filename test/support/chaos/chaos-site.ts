@@ -36,25 +36,33 @@ export interface ChaosSite extends AsyncDisposable {
 /** How often it notes that it has seen all requests so far. */
 const LOOK_MS = 5;
 
-async function afterTurns(turns: number): Promise<void> {
-  for (let n = 0; n < turns; n += 1) await nextTurn();
-}
-
 const PAGE = `<!doctype html><title>Page</title>${'<p>Some text of a page.</p>'.repeat(40)}`;
 
 /** Opens a {@link ChaosSite} on a free port. */
 export async function openChaosSite(): Promise<ChaosSite> {
   const all = new Map<string, SeenCrawls>();
   const timers = new Set<NodeJS.Timeout>();
+  let accepted = 0;
   let seenUpTo = performance.now();
   const watch = setInterval(() => {
     const now = performance.now();
-    // By then the requests that have come until now are handled. A connection is accepted in one turn
-    // of the event loop, and read in the next.
-    void afterTurns(3).then(() => {
+    void untilAccepted().then(() => {
       seenUpTo = now;
     });
   }, LOOK_MS);
+
+  /**
+   * Resolves when the requests that have come until now are handled. The event loop accepts one
+   * connection a turn, and reads it in the next.
+   */
+  async function untilAccepted(): Promise<void> {
+    let before: number;
+    do {
+      before = accepted;
+      await nextTurn();
+    } while (accepted > before);
+    await nextTurn();
+  }
 
   function seen(crawler: string): SeenCrawls {
     let found = all.get(crawler);
@@ -120,6 +128,9 @@ export async function openChaosSite(): Promise<ChaosSite> {
       end();
     });
     response.on('error', () => response.destroy());
+  });
+  server.on('connection', () => {
+    accepted += 1;
   });
   // Each address of 127.0.0.0/8 is a host.
   const open = await listen(server, 0, '0.0.0.0');
