@@ -20,8 +20,6 @@ const ACTIONS = {
   replay: MatchAction.REPLAY,
   'push-again': MatchAction.PUSH_AGAIN,
 } as const;
-/** The service does not select running jobs. */
-const { running: _running, ...ACTED_STATES } = JOB_STATES;
 const OUTCOMES = {
   completed: CrawlOutcome.COMPLETED,
   failed: CrawlOutcome.FAILED,
@@ -36,7 +34,7 @@ interface ActOptions {
   readonly originalStatus?: number;
   readonly from?: string;
   readonly to?: string;
-  readonly jobState?: keyof typeof ACTED_STATES;
+  readonly jobState?: keyof typeof JOB_STATES;
   readonly deliveryState?: keyof typeof DELIVERY_STATES;
   readonly outcome?: keyof typeof OUTCOMES;
   readonly estimate?: boolean;
@@ -84,7 +82,7 @@ export function createActCommand(context: CommandContext): Command {
     .option('--from <time>', 'only those of this time or later')
     .option('--to <time>', 'only those before this time')
     .addOption(
-      new Option('--job-state <state>', 'only jobs in it').choices(Object.keys(ACTED_STATES)),
+      new Option('--job-state <state>', 'only jobs in it').choices(Object.keys(JOB_STATES)),
     )
     .addOption(
       new Option('--delivery-state <state>', 'only deliveries in it').choices(
@@ -129,7 +127,7 @@ export function createActCommand(context: CommandContext): Command {
           ...(from === undefined ? {} : { from: toTimestamp('--from', from) }),
           ...(to === undefined ? {} : { to: toTimestamp('--to', to) }),
         },
-        ...(jobState === undefined ? {} : { jobState: ACTED_STATES[jobState] }),
+        ...(jobState === undefined ? {} : { jobState: JOB_STATES[jobState] }),
         ...(deliveryState === undefined ? {} : { deliveryState: DELIVERY_STATES[deliveryState] }),
         ...(outcome === undefined ? {} : { outcome: OUTCOMES[outcome] }),
       };

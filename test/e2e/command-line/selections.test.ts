@@ -46,3 +46,51 @@ test('act removes all results or jobs only with a filter or --yes', async () => 
   expect(completed.stdout).toBe('2 of 2 done\n');
   expect((await run(...jobs, '--yes')).stdout).toBe('2 of 2 done\n');
 });
+
+test('running jobs are no choice where they cannot be listed, and all refusals name the same states', async () => {
+  const app = shared();
+  const run = runner(app);
+  const shop = await createCrawler(app, 'shop');
+  for (const args of [
+    ['jobs', 'list', 'shop', '--state', 'running'],
+    ['act', 'shop', 'remove-jobs', '--job-state', 'running'],
+  ]) {
+    const { code, stderr } = await run(...args);
+    expect([args, code]).toEqual([args, 2]);
+    expect(stderr).toContain('Allowed choices are waiting, retrying, scheduled.');
+  }
+  const refusals = [
+    await app.rest('GET', `${shop.path}/jobs?state=running`),
+    await app.rest('GET', `${shop.path}/jobs?state=JOB_STATE_RUNNING`),
+    await app.rest('GET', `${shop.path}/jobs?state=odd`),
+  ];
+  for (const { status, json } of refusals) {
+    expect([status, json.code]).toEqual([422, 'invalid_state']);
+    expect(json.error).toBe('state must be one of waiting, retrying, scheduled.');
+  }
+  const acted = await app.rest('POST', `${shop.path}/act`, {
+    action: 'remove_jobs',
+    job_state: 'running',
+  });
+  expect([acted.status, acted.json.error]).toEqual([
+    422,
+    'job_state must be one of waiting, retrying, scheduled.',
+  ]);
+});
+
+test('to push again without a selection is refused without the name of a field', async () => {
+  const app = shared();
+  const run = runner(app);
+  const shop = await createCrawler(app, 'shop');
+  const refused = await run('--json', 'jobs', 'again', 'shop');
+  expect(refused.code).toBe(2);
+  expect(JSON.parse(refused.stderr)).toEqual({
+    error: {
+      message: 'Select failed crawls by batch, reason, original_status, from, to or rids.',
+      reason: 'missing_selection',
+    },
+  });
+  const { status, json } = await app.rest('POST', `${shop.path}/push_again`, {});
+  expect([status, json.code]).toEqual([422, 'missing_selection']);
+  expect(json).not.toHaveProperty('field');
+});
