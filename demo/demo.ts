@@ -7,8 +7,12 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 
-/** URLs pushed into each of the two crawlers. */
-const URLS = 300;
+/** URLs pushed into each of the two crawlers: each page of each shop. */
+const SHOPS = 10;
+const PAGES = 30;
+const URLS = SHOPS * PAGES;
+/** This page of each shop asks for less at first. */
+const BUSY_PAGE = 20;
 const TOKEN = 'demo-normal-token';
 const TIMEOUT_MS = 60_000;
 
@@ -30,18 +34,20 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
 }
 
 /**
- * A small shop. Every page takes 30 ms, and every tenth one responds with 503 to its first request.
+ * A small shop. Every page takes 30 ms, and one of them responds with 503 to its first request of each
+ * crawler. The service then crawls this shop at intervals, which each page in time shortens again. The
+ * shops have ports of their own, so that the others are crawled at full speed.
  */
-function createSite(): Server {
+function createShop(): Server {
   const seen = new Set<string>();
   return createServer((request, response) => {
     const path = request.url ?? '/';
-    const isMoody = path.endsWith('0') && !seen.has(path);
+    const isBusy = path.endsWith(`/${BUSY_PAGE}`) && !seen.has(path);
     seen.add(path);
     setTimeout(() => {
-      response.writeHead(isMoody ? 503 : 200, {
+      response.writeHead(isBusy ? 503 : 200, {
         'content-type': 'text/html; charset=utf-8',
-        ...(isMoody ? { 'retry-after': '1' } : {}),
+        ...(isBusy ? { 'retry-after': '1' } : {}),
       });
       response.end(`<!doctype html><title>Product ${path}</title><h1>Product ${path}</h1>`);
     }, 30);
@@ -107,8 +113,9 @@ async function startService(dataDir: string): Promise<{ url: string; stop: () =>
   };
 }
 
-async function pushAll(url: string, crawler: string, site: string): Promise<string[]> {
-  const items = Array.from({ length: URLS }, (_, n) => ({ url: `${site}/${crawler}/${n}` }));
+async function pushAll(url: string, crawler: string, shops: readonly string[]): Promise<string[]> {
+  const pages = Array.from({ length: PAGES }, (_, page) => `${crawler}/${page}`);
+  const items = pages.flatMap((page) => shops.map((shop) => ({ url: `${shop}/${page}` })));
   const reply = await call<{ results: { rid: string }[] }>(
     `${url}/crawler/${TOKEN}/${crawler}/push_batch`,
     'POST',
@@ -147,20 +154,22 @@ function showProgress(webhook: Activity, storage: Activity, delivered: number): 
 
 async function demo(): Promise<void> {
   const received = new Set<string>();
-  const site = createSite();
+  const shops = Array.from({ length: SHOPS }, createShop);
   const receiver = createReceiver(received);
   const dataDir = await mkdtemp(join(tmpdir(), 'queued-crawler-demo-'));
-  const [siteUrl, receiverUrl] = await Promise.all([listen(site), listen(receiver)]);
+  const shopUrls = await Promise.all(shops.map(listen));
+  const receiverUrl = await listen(receiver);
   const service = await startService(dataDir);
   try {
-    console.log(`Service ${service.url}, a site to crawl ${siteUrl}, a webhook ${receiverUrl}\n`);
+    console.log(`Service ${service.url}, a webhook ${receiverUrl}`);
+    console.log(`${SHOPS} shops to crawl: ${shopUrls[0]} and ${SHOPS - 1} others\n`);
     const path = `${service.url}/crawler/${TOKEN}`;
     await call(path, 'POST', { name: 'to-webhook', callback_url: `${receiverUrl}/hook` });
     await call(path, 'POST', { name: 'to-storage' });
     console.log(`Made two crawlers, one for each delivery mode; pushing ${URLS} URLs into each.`);
     const [hooked, stored] = await Promise.all([
-      pushAll(service.url, 'to-webhook', siteUrl),
-      pushAll(service.url, 'to-storage', siteUrl),
+      pushAll(service.url, 'to-webhook', shopUrls),
+      pushAll(service.url, 'to-storage', shopUrls),
     ]);
     const deadline = Date.now() + TIMEOUT_MS;
     for (;;) {
@@ -178,14 +187,14 @@ async function demo(): Promise<void> {
     console.log('\n');
     console.log(`Webhook crawler: ${URLS} pushed, ${arrived} arrived at the webhook.`);
     console.log(`Storage crawler: ${URLS} pushed, ${kept} in storage.`);
-    console.log('One page in ten had answered 503 first and was tried again by the service.');
+    console.log(`One page in ${PAGES} had answered 503 first and was tried again by the service.`);
     if (arrived !== URLS || kept !== URLS) throw new Error('something is missing');
   } finally {
     await service.stop();
-    site.close();
-    receiver.close();
-    site.closeAllConnections();
-    receiver.closeAllConnections();
+    for (const server of [...shops, receiver]) {
+      server.close();
+      server.closeAllConnections();
+    }
     await rm(dataDir, { recursive: true, force: true });
   }
 }

@@ -86,6 +86,11 @@ export const errorTable: readonly ErrorReason[] = [
     meaning: 'The sitemap was not answered, or cannot be parsed.',
   },
   { reason: 'missing_rid', as: ['invalid'], meaning: 'The call needs a `rid`.' },
+  {
+    reason: 'missing_selection',
+    as: ['invalid'],
+    meaning: 'A call that pushes failed crawls again does not say which.',
+  },
   { reason: 'missing_url', as: ['invalid'], meaning: 'The call needs a `url`.' },
   {
     reason: 'invalid_limits',

@@ -77,7 +77,8 @@ export function createSchemas(api: DescribedApi): Schemas {
   }
 
   function ofEnum(desc: DescEnum, field: DescField, direction: Direction): Schema {
-    const { words } = enumNames(desc);
+    const names = enumNames(desc);
+    const words = direction === 'reply' ? names.words : names.requestWords;
     const mayBeEmpty =
       direction === 'reply' && field.presence === FeatureSet_FieldPresence.IMPLICIT;
     return { type: 'string', enum: mayBeEmpty ? ['', ...words] : words };

@@ -61,7 +61,7 @@ export function activityHandlers(deps: {
       const owner = await authenticateCall(authenticator, request, call);
       const state = toJobState(request.state);
       if (state === 'running') {
-        throw invalidField('state', 'state must be waiting, retrying or scheduled.');
+        throw invalidField('state', 'state must be one of waiting, retrying, scheduled.');
       }
       const { rows, cursor } = await listings.jobs(
         owner,

@@ -52,7 +52,7 @@ export function toMatchRequest(request: ActOnMatchesRequest): MatchRequest {
   const action = nameOnWire(ACTIONS, request.action);
   const jobState = toJobState(request.jobState);
   if (jobState === 'running') {
-    throw invalidField('job_state', 'job_state must be waiting, retrying or scheduled.');
+    throw invalidField('job_state', 'job_state must be one of waiting, retrying, scheduled.');
   }
   return {
     action,

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { stripVTControlCharacters, styleText } from 'node:util';
+import { jsonText } from '../client/message-json.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -54,7 +55,7 @@ export function createOutput(
   return {
     isJson: options.json,
     isTerminal,
-    json: (value) => write(`${JSON.stringify(value)}\n`),
+    json: (value) => write(`${jsonText(value)}\n`),
     line: (text) => write(`${text}\n`),
     bytes: (bytes) => write(isTerminal ? uncommanding(bytes) : bytes),
     async table(heading, rows) {

@@ -3,7 +3,7 @@ import {
   CrawlParametersSchema,
 } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import { type PushItem, PushItemSchema } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
-import { FieldError, usageError } from './cli-error.ts';
+import { FieldError } from './cli-error.ts';
 import { fillMessage, parsePairs } from './fill-message.ts';
 
 /** The names of all crawl parameters. */
@@ -13,6 +13,15 @@ const PARAMETER_NAMES: readonly string[] = CrawlParametersSchema.fields.map(({ n
 const ITEM_NAMES: readonly string[] = PushItemSchema.fields
   .map(({ name }) => name)
   .filter((name) => name !== 'parameters');
+
+/** Says which of the names is that of no field and no parameter of a push; undefined when each is. */
+export function unknownName(names: readonly string[]): string | undefined {
+  const unknown = names.find(
+    (name) => !ITEM_NAMES.includes(name) && !PARAMETER_NAMES.includes(name),
+  );
+  if (unknown === undefined) return undefined;
+  return `"${unknown}" is neither a field of a push nor a crawl parameter`;
+}
 
 /**
  * Reads crawl parameters written as `name=value`. Throws a CliError that names the one that cannot
@@ -25,7 +34,7 @@ export function parseParameters(texts: readonly string[]): CrawlParameters {
 /**
  * Reads one URL to push: `url`, the fields of a push, and crawl parameters, from texts or JSON
  * values. An empty text is absent. `defaults` are the parameters that it has unless it names them.
- * Throws a FieldError for a value that cannot be accepted, and a CliError for a key that no push has.
+ * Throws a FieldError for a value that cannot be accepted, and for a key that no push has.
  */
 export function parseItem(
   values: Readonly<Record<string, unknown>>,
@@ -36,7 +45,7 @@ export function parseItem(
   for (const [key, value] of Object.entries(values)) {
     if (ITEM_NAMES.includes(key)) own[key] = value;
     else if (PARAMETER_NAMES.includes(key)) parameters[key] = value;
-    else throw usageError(`"${key}" is neither a field of a push nor a crawl parameter`);
+    else throw new FieldError(key, unknownName([key]) ?? '');
   }
   if (typeof own.url !== 'string' || own.url === '')
     throw new FieldError('url', '"url" is missing');

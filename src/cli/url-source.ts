@@ -5,16 +5,19 @@ import { finished, type Readable } from 'node:stream';
 import { parse as parseCsv } from 'csv-parse';
 import { CliError, usageError } from './cli-error.ts';
 import { EXIT_CODE } from './exit-code.ts';
+import { unknownName } from './push-item.ts';
 
 /** How URLs are written: a URL or a JSON object a line, or CSV with a heading. */
 export type UrlFormat = 'lines' | 'ndjson' | 'csv';
 
-/** One URL of a source, by the names of its fields and parameters. */
-export interface SourceItem {
+/** One URL of a source, by the names of its fields and parameters, or why it cannot be read. */
+export type SourceItem = {
   /** From 1; the line or record it was in. */
   readonly line: number;
-  readonly values: Readonly<Record<string, unknown>>;
-}
+} & (
+  | { readonly values: Readonly<Record<string, unknown>>; readonly fault?: undefined }
+  | { readonly values?: undefined; readonly fault: string }
+);
 
 /** URLs to push, read as they are asked for. */
 export interface UrlSource {
@@ -72,16 +75,16 @@ async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<SourceI
     line += 1;
     const text = (line === 1 ? raw.replace(/^\uFEFF/, '') : raw).trim();
     if (text === '' || text.startsWith('#')) continue;
-    yield { line, values: text.startsWith('{') ? parseObject(text, line) : { url: text } };
+    yield { line, ...(text.startsWith('{') ? parseObject(text) : { values: { url: text } }) };
   }
 }
 
-function parseObject(text: string, line: number): Record<string, unknown> {
+function parseObject(text: string): { values: Record<string, unknown> } | { fault: string } {
   try {
     const { parameters, ...values } = JSON.parse(text) as Record<string, unknown>;
-    return { ...values, ...(parameters as Record<string, unknown> | undefined) };
+    return { values: { ...values, ...(parameters as Record<string, unknown> | undefined) } };
   } catch {
-    throw usageError(`line ${line} is not a JSON object`);
+    return { fault: 'this is not a JSON object' };
   }
 }
 
@@ -108,7 +111,10 @@ async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string
 async function* readCsv(chunks: AsyncIterable<Buffer>): AsyncGenerator<SourceItem> {
   const parser = parseCsv({
     bom: true,
-    columns: true,
+    columns: (names: string[]) => {
+      assertColumns(names, parser.info.lines);
+      return names;
+    },
     skip_empty_lines: true,
     trim: true,
     max_record_size: MAX_LINE_BYTES,
@@ -129,6 +135,12 @@ async function* readCsv(chunks: AsyncIterable<Buffer>): AsyncGenerator<SourceIte
     parser.destroy();
     await feeding;
   }
+}
+
+/** Throws a CliError that names the line of the heading when no push has such columns. */
+function assertColumns(names: readonly string[], line: number): void {
+  const fault = unknownName(names) ?? (names.includes('url') ? undefined : '"url" is missing');
+  if (fault !== undefined) throw usageError(`line ${line} must name the columns: ${fault}`);
 }
 
 async function feed(

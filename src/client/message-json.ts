@@ -16,10 +16,18 @@ export function toPlain(desc: DescMessage, message: object): Record<string, unkn
   );
 }
 
-/** A value of `toPlain` as a text for people; empty when it is absent. */
+/** A value of a message or of `toPlain` as a text for people; empty when it is absent. */
 export function plainText(value: unknown): string {
   if (value === undefined) return '';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  if (typeof value === 'bigint') return String(value);
+  return typeof value === 'string' ? value : jsonText(value);
+}
+
+/** The value as JSON. An int64 field of a message is a number, as `toPlain` has it. */
+export function jsonText(value: unknown): string {
+  return JSON.stringify(value, (_key, each: unknown) =>
+    typeof each === 'bigint' ? Number(each) : each,
+  );
 }
 
 /** The word of an enum's value, as REST has it. */

@@ -1,14 +1,19 @@
 import { type DescEnum, getOption, hasOption } from '@bufbuild/protobuf';
-import { rest_name } from '../../gen/queuedcrawler/v1/options_pb.ts';
+import { reply_only, rest_name } from '../../gen/queuedcrawler/v1/options_pb.ts';
 
 /** The names of an enum's values over REST. */
 export interface EnumNames {
   /** The name of a value, or the number itself when the value is unknown. */
   toName(value: number): string | number;
-  /** The value by its REST name or full name, in any case; undefined for an unknown name. */
+  /**
+   * The value by its REST name or full name, in any case; undefined for an unknown name, and for that
+   * of a value which only replies have.
+   */
   valueOf(text: string): number | undefined;
   /** All names but the empty one, in the order of the proto. */
   readonly words: readonly string[];
+  /** Those of `words` that a request may have. */
+  readonly requestWords: readonly string[];
 }
 
 const cache = new WeakMap<DescEnum, EnumNames>();
@@ -31,10 +36,18 @@ export function enumNames(desc: DescEnum): EnumNames {
     words.set(value.number, word);
   }
   for (const value of desc.values) values.set(value.name.toLowerCase(), value.number);
+  const ofReplies = desc.values.filter((value) => getOption(value, reply_only));
+  for (const value of ofReplies) {
+    values.delete(value.name.toLowerCase());
+    values.delete(getOption(value, rest_name).toLowerCase());
+  }
+  const named = [...words].filter(([, word]) => word !== '');
+  const numbersOfReplies = new Set(ofReplies.map((value) => value.number));
   const made: EnumNames = {
     toName: (value) => words.get(value) ?? value,
     valueOf: (text) => values.get(text.toLowerCase()),
-    words: [...words.values()].filter((word) => word !== ''),
+    words: named.map(([, word]) => word),
+    requestWords: named.flatMap(([number, word]) => (numbersOfReplies.has(number) ? [] : word)),
   };
   cache.set(desc, made);
   return made;

@@ -93,10 +93,10 @@ function longParser(min: bigint, max: bigint): TextParser {
 
 function enumParser(desc: DescEnum): TextParser {
   const names = enumNames(desc);
-  const expected = `one of ${names.words.join(', ')}`;
+  const expected = `one of ${names.requestWords.join(', ')}`;
   return (text, path) => {
     const value = names.valueOf(text);
-    if (value === undefined) throw badValue(path, expected, { allowed: names.words });
+    if (value === undefined) throw badValue(path, expected, { allowed: names.requestWords });
     return value;
   };
 }

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file queuedcrawler/v1/options.proto.
  */
 export const file_queuedcrawler_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("Ch5xdWV1ZWRjcmF3bGVyL3YxL29wdGlvbnMucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEihgEKC1NldHRpbmdGb3JtEg0KBWxhYmVsGAEgASgJEgwKBGhlbHAYAiABKAkSCwoDbWluGAMgASgFEgsKA21heBgEIAEoBRIOCgZwcmVzZXQYBSABKAUSFAoMd2ViaG9va19vbmx5GAYgASgIEgwKBHBhcnQYByABKAkSDAoEZmxhZxgIIAEoCSKuAQoKQ2FsbExpbWl0cxIWCgltYXhfYnl0ZXMYASABKAVIAIgBARIXCgptYXhfZmllbGRzGAIgASgFSAGIAQESGQoMd2l0aG91dF9zbG90GAMgASgISAKIAQESFwoKcmVhZF9ieXRlcxgEIAEoBUgDiAEBQgwKCl9tYXhfYnl0ZXNCDQoLX21heF9maWVsZHNCDwoNX3dpdGhvdXRfc2xvdEINCgtfcmVhZF9ieXRlczpDCglyZXN0X25hbWUSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxjRhgMgASgJUghyZXN0TmFtZYgBATpFCgxxdWVyeV9pbmxpbmUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNGGAyABKAhSC3F1ZXJ5SW5saW5liAEBOkEKCnJlc3RfZmllbGQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAlSCXJlc3RGaWVsZIgBATpICg5udW1iZXJfaXNfdHJ1ZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY04YDIAEoCFIMbnVtYmVySXNUcnVliAEBOmQKDHNldHRpbmdfZm9ybRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1IYDIAEoCzIdLnF1ZXVlZGNyYXdsZXIudjEuU2V0dGluZ0Zvcm1SC3NldHRpbmdGb3JtiAEBOkEKCmVhY2hfYXBhcnQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNWGAyABKAhSCWVhY2hBcGFydIgBATpiCgtjYWxsX2xpbWl0cxIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNGGAyABKAsyHC5xdWV1ZWRjcmF3bGVyLnYxLkNhbGxMaW1pdHNSCmNhbGxMaW1pdHOIAQE6QwoKYWRtaW5fb25seRIfLmdvb2dsZS5wcm90b2J1Zi5TZXJ2aWNlT3B0aW9ucxjRhgMgASgIUglhZG1pbk9ubHmIAQFCcAoQcXVldWVkY3Jhd2xlci52MVABWiBxdWV1ZWRjcmF3bGVyL3YxO3F1ZXVlZGNyYXdsZXJ2MaoCEFF1ZXVlZENyYXdsZXIuVjHKAhBRdWV1ZWRDcmF3bGVyXFYx6gIRUXVldWVkQ3Jhd2xlcjo6VjFiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("Ch5xdWV1ZWRjcmF3bGVyL3YxL29wdGlvbnMucHJvdG8SEHF1ZXVlZGNyYXdsZXIudjEihgEKC1NldHRpbmdGb3JtEg0KBWxhYmVsGAEgASgJEgwKBGhlbHAYAiABKAkSCwoDbWluGAMgASgFEgsKA21heBgEIAEoBRIOCgZwcmVzZXQYBSABKAUSFAoMd2ViaG9va19vbmx5GAYgASgIEgwKBHBhcnQYByABKAkSDAoEZmxhZxgIIAEoCSKuAQoKQ2FsbExpbWl0cxIWCgltYXhfYnl0ZXMYASABKAVIAIgBARIXCgptYXhfZmllbGRzGAIgASgFSAGIAQESGQoMd2l0aG91dF9zbG90GAMgASgISAKIAQESFwoKcmVhZF9ieXRlcxgEIAEoBUgDiAEBQgwKCl9tYXhfYnl0ZXNCDQoLX21heF9maWVsZHNCDwoNX3dpdGhvdXRfc2xvdEINCgtfcmVhZF9ieXRlczpDCglyZXN0X25hbWUSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxjRhgMgASgJUghyZXN0TmFtZYgBATpFCgpyZXBseV9vbmx5EiEuZ29vZ2xlLnByb3RvYnVmLkVudW1WYWx1ZU9wdGlvbnMY0oYDIAEoCFIJcmVwbHlPbmx5iAEBOkUKDHF1ZXJ5X2lubGluZRIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCFILcXVlcnlJbmxpbmWIAQE6QQoKcmVzdF9maWVsZBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0oYDIAEoCVIJcmVzdEZpZWxkiAEBOkgKDm51bWJlcl9pc190cnVlEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjThgMgASgIUgxudW1iZXJJc1RydWWIAQE6ZAoMc2V0dGluZ19mb3JtEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjUhgMgASgLMh0ucXVldWVkY3Jhd2xlci52MS5TZXR0aW5nRm9ybVILc2V0dGluZ0Zvcm2IAQE6QQoKZWFjaF9hcGFydBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY1YYDIAEoCFIJZWFjaEFwYXJ0iAEBOmIKC2NhbGxfbGltaXRzEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMY0YYDIAEoCzIcLnF1ZXVlZGNyYXdsZXIudjEuQ2FsbExpbWl0c1IKY2FsbExpbWl0c4gBATpDCgphZG1pbl9vbmx5Eh8uZ29vZ2xlLnByb3RvYnVmLlNlcnZpY2VPcHRpb25zGNGGAyABKAhSCWFkbWluT25seYgBAUJwChBxdWV1ZWRjcmF3bGVyLnYxUAFaIHF1ZXVlZGNyYXdsZXIvdjE7cXVldWVkY3Jhd2xlcnYxqgIQUXVldWVkQ3Jhd2xlci5WMcoCEFF1ZXVlZENyYXdsZXJcVjHqAhFRdWV1ZWRDcmF3bGVyOjpWMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * How people are asked for a setting: a field in the form of the console, and an option of the command line.
@@ -136,13 +136,21 @@ export const rest_name: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
   extDesc(file_queuedcrawler_v1_options, 0);
 
 /**
+ * Only replies have this value: a request with it is refused.
+ *
+ * @generated from extension: optional bool reply_only = 50002;
+ */
+export const reply_only: GenExtension<EnumValueOptions, boolean> = /*@__PURE__*/
+  extDesc(file_queuedcrawler_v1_options, 1);
+
+/**
  * Query parameters of a REST call bind to the fields of this message as if they were fields of the
  * request itself: `?page_wait=500` instead of `?parameters.page_wait=500`.
  *
  * @generated from extension: optional bool query_inline = 50001;
  */
 export const query_inline: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
-  extDesc(file_queuedcrawler_v1_options, 1);
+  extDesc(file_queuedcrawler_v1_options, 2);
 
 /**
  * The name of this field in REST requests and replies, where it is not the field's own.
@@ -150,7 +158,7 @@ export const query_inline: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
  * @generated from extension: optional string rest_field = 50002;
  */
 export const rest_field: GenExtension<FieldOptions, string> = /*@__PURE__*/
-  extDesc(file_queuedcrawler_v1_options, 2);
+  extDesc(file_queuedcrawler_v1_options, 3);
 
 /**
  * A positive whole number stands for true in REST requests: some clients send this flag as a time in milliseconds.
@@ -158,7 +166,7 @@ export const rest_field: GenExtension<FieldOptions, string> = /*@__PURE__*/
  * @generated from extension: optional bool number_is_true = 50003;
  */
 export const number_is_true: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
-  extDesc(file_queuedcrawler_v1_options, 3);
+  extDesc(file_queuedcrawler_v1_options, 4);
 
 /**
  * Marks a setting of a crawler: of CreateCrawlerRequest, or of a message in it. The console and the command line show it as
@@ -167,7 +175,7 @@ export const number_is_true: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
  * @generated from extension: optional queuedcrawler.v1.SettingForm setting_form = 50004;
  */
 export const setting_form: GenExtension<FieldOptions, SettingForm> = /*@__PURE__*/
-  extDesc(file_queuedcrawler_v1_options, 4);
+  extDesc(file_queuedcrawler_v1_options, 5);
 
 /**
  * An element of this list that cannot be read from the JSON of a REST request is refused by itself, and not the whole request.
@@ -175,7 +183,7 @@ export const setting_form: GenExtension<FieldOptions, SettingForm> = /*@__PURE__
  * @generated from extension: optional bool each_apart = 50005;
  */
 export const each_apart: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
-  extDesc(file_queuedcrawler_v1_options, 5);
+  extDesc(file_queuedcrawler_v1_options, 6);
 
 /**
  * Absent for small messages and short reads.
@@ -183,7 +191,7 @@ export const each_apart: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
  * @generated from extension: optional queuedcrawler.v1.CallLimits call_limits = 50001;
  */
 export const call_limits: GenExtension<MethodOptions, CallLimits> = /*@__PURE__*/
-  extDesc(file_queuedcrawler_v1_options, 6);
+  extDesc(file_queuedcrawler_v1_options, 7);
 
 /**
  * The methods need the admin token instead of an account's.
@@ -191,5 +199,5 @@ export const call_limits: GenExtension<MethodOptions, CallLimits> = /*@__PURE__*
  * @generated from extension: optional bool admin_only = 50001;
  */
 export const admin_only: GenExtension<ServiceOptions, boolean> = /*@__PURE__*/
-  extDesc(file_queuedcrawler_v1_options, 7);
+  extDesc(file_queuedcrawler_v1_options, 8);
 

@@ -1028,7 +1028,8 @@ export const PushService: GenService<{
    * Pushes failed crawls of a crawler again, oldest first, each as it was pushed: URL, method, body, parameters, callback headers, priority,
    * queue timeout and metadata. The new `rid`s name the old ones. One that was pushed again within 30 days before is answered with the `rid`
    * of that push. What is needed for this is kept with a failed result as long as that is. The stream waits while pushes are refused for rate or
-   * room, for a minute at most. Over REST each message is a line of JSON.
+   * room, for a minute at most. A request that selects by none of `batch`, `reason`, `original_status`, `from`, `to` and `rids` is
+   * refused. Over REST each message is a line of JSON.
    *
    * @generated from rpc queuedcrawler.v1.PushService.PushAgain
    */

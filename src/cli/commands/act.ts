@@ -5,6 +5,7 @@ import {
   MatchAction,
 } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { toPlain } from '../../client/message-json.ts';
+import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
@@ -19,8 +20,6 @@ const ACTIONS = {
   replay: MatchAction.REPLAY,
   'push-again': MatchAction.PUSH_AGAIN,
 } as const;
-/** The service does not select running jobs. */
-const { running: _running, ...ACTED_STATES } = JOB_STATES;
 const OUTCOMES = {
   completed: CrawlOutcome.COMPLETED,
   failed: CrawlOutcome.FAILED,
@@ -35,11 +34,28 @@ interface ActOptions {
   readonly originalStatus?: number;
   readonly from?: string;
   readonly to?: string;
-  readonly jobState?: keyof typeof ACTED_STATES;
+  readonly jobState?: keyof typeof JOB_STATES;
   readonly deliveryState?: keyof typeof DELIVERY_STATES;
   readonly outcome?: keyof typeof OUTCOMES;
   readonly estimate?: boolean;
+  readonly yes?: boolean;
 }
+
+/** What the actions that remove for good need `--yes` for, without a filter of what they remove. */
+const REMOVED = {
+  'remove-jobs': { what: 'queued URL', own: ['jobState'] },
+  'remove-results': { what: 'result', own: ['outcome'] },
+} as const;
+const FILTERS = [
+  'urlContains',
+  'host',
+  'batch',
+  'reason',
+  'cbStatus',
+  'originalStatus',
+  'from',
+  'to',
+] as const;
 
 /** `act`: something is done with all jobs, results or deliveries that a filter selects. */
 export function createActCommand(context: CommandContext): Command {
@@ -66,7 +82,7 @@ export function createActCommand(context: CommandContext): Command {
     .option('--from <time>', 'only those of this time or later')
     .option('--to <time>', 'only those before this time')
     .addOption(
-      new Option('--job-state <state>', 'only jobs in it').choices(Object.keys(ACTED_STATES)),
+      new Option('--job-state <state>', 'only jobs in it').choices(Object.keys(JOB_STATES)),
     )
     .addOption(
       new Option('--delivery-state <state>', 'only deliveries in it').choices(
@@ -77,6 +93,7 @@ export function createActCommand(context: CommandContext): Command {
       new Option('--outcome <outcome>', 'only crawls that ended so').choices(Object.keys(OUTCOMES)),
     )
     .option('--estimate', 'only count them')
+    .option('--yes', 'really remove everything, where no filter is given')
     .addHelpText(
       'after',
       examples(
@@ -90,6 +107,7 @@ export function createActCommand(context: CommandContext): Command {
       if (known === undefined) {
         command.error(`error: the action must be one of ${Object.keys(ACTIONS).join(', ')}`);
       }
+      assertLimited(name, action, options);
       using session = await openSession(context, command);
       const { client, output, signal } = session;
       const { from, to, jobState, deliveryState, outcome, estimate = false } = options;
@@ -109,7 +127,7 @@ export function createActCommand(context: CommandContext): Command {
           ...(from === undefined ? {} : { from: toTimestamp('--from', from) }),
           ...(to === undefined ? {} : { to: toTimestamp('--to', to) }),
         },
-        ...(jobState === undefined ? {} : { jobState: ACTED_STATES[jobState] }),
+        ...(jobState === undefined ? {} : { jobState: JOB_STATES[jobState] }),
         ...(deliveryState === undefined ? {} : { deliveryState: DELIVERY_STATES[deliveryState] }),
         ...(outcome === undefined ? {} : { outcome: OUTCOMES[outcome] }),
       };
@@ -128,4 +146,17 @@ export function createActCommand(context: CommandContext): Command {
       const left = refused === 0 ? '' : `, ${refused} refused`;
       await output.line(estimate ? `${matched} match` : `${done} of ${matched} done${left}`);
     });
+}
+
+/** Throws a CliError when all jobs or results would be removed, and the user has not said `--yes`. */
+function assertLimited(crawler: string, action: string, options: ActOptions): void {
+  if (options.yes === true || options.estimate === true) return;
+  if (action !== 'remove-jobs' && action !== 'remove-results') return;
+  const { what, own } = REMOVED[action];
+  // An empty text selects all, as an absent one.
+  const isLimited = [...FILTERS, ...own].some((each) => (options[each] ?? '') !== '');
+  if (isLimited) return;
+  throw usageError(
+    `without a filter every ${what} of ${crawler} is removed; give a filter, or --yes to do it`,
+  );
 }

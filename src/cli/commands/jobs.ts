@@ -15,12 +15,11 @@ import { printable } from '../output.ts';
 import { printPages } from '../print-pages.ts';
 import { toTimestamp } from '../timestamp-option.ts';
 
-/** States of jobs, by their names. */
+/** States of queued jobs, by their names. The service does not list or select running ones. */
 export const JOB_STATES = {
   waiting: JobState.WAITING,
   retrying: JobState.RETRYING,
   scheduled: JobState.SCHEDULED,
-  running: JobState.RUNNING,
 } as const;
 const KINDS = {
   crawl: FailureKind.CRAWL,
@@ -41,7 +40,9 @@ export function createJobsCommand(context: CommandContext): Command {
   );
   group
     .command('list')
-    .description('List the jobs of a crawler in one state, oldest first.')
+    .description(
+      'List the queued jobs of a crawler in one state, oldest first; running ones are not listed.',
+    )
     .argument('<crawler>', 'its name')
     .addOption(
       new Option('--state <state>', 'which').choices(Object.keys(JOB_STATES)).default('waiting'),
@@ -132,7 +133,9 @@ export function createJobsCommand(context: CommandContext): Command {
     });
   group
     .command('again')
-    .description('Push failed crawls again as they were pushed: all, or those that are selected.')
+    .description(
+      'Push failed crawls again as they were pushed: those that are selected by rids or options.',
+    )
     .argument('<crawler>', 'its name')
     .argument('[rids...]', 'only these')
     .option('--batch <name>', 'only those of this batch')

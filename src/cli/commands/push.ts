@@ -160,7 +160,10 @@ async function push(
         url,
         error: { code, message, ...(field === '' ? {} : { field }) },
       });
-    else output.note(`line ${line}: ${printable(url)}: ${message} (${code})`);
+    else {
+      const what = url === '' ? '' : `${printable(url)}: `;
+      output.note(`line ${line}: ${what}${printable(message)} (${printable(code)})`);
+    }
     progress.add(1);
   }
 
@@ -231,7 +234,11 @@ async function* read(
   };
   // What is wrong with the options is wrong with every line.
   parseItem({ ...shared, url: 'any' }, parameters);
-  for await (const { line, values } of source.items) {
+  for await (const { line, values, fault } of source.items) {
+    if (fault !== undefined) {
+      await refuse(line, '', { code: 'invalid_json', message: fault, field: '' });
+      continue;
+    }
     const item = parse(line, { ...shared, ...values });
     if (item instanceof FieldError) {
       const { field, message } = item;

@@ -4,7 +4,7 @@ import { callbackHeadersText } from '../../domain/callback-headers.ts';
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
-import { batchNotFound, type DomainError, invalidField } from '../../domain/errors.ts';
+import { batchNotFound, DomainError, invalidField } from '../../domain/errors.ts';
 import { parseKeptRequest } from '../../domain/kept-request.ts';
 import { MAX_UNIQUE_SECONDS } from '../../domain/limits.ts';
 import { isMatch, type MatchFilter } from '../../domain/match-filter.ts';
@@ -95,8 +95,9 @@ export function createPushAgain(deps: {
     const isSelected =
       name !== '' || reason !== '' || originalStatus !== undefined || matches !== undefined;
     if (!isSelected && !isRange && rids.length === 0) {
-      throw invalidField(
-        'reason',
+      throw new DomainError(
+        'invalid',
+        'missing_selection',
         'Select failed crawls by batch, reason, original_status, from, to or rids.',
       );
     }

@@ -93,7 +93,7 @@ test('a push waits when its rate is used up, and reads lines, NDJSON and CSV wit
   const bad = await push(['--format', 'csv'], `url,speed\n${site.url},9\n`);
   expect([bad.code, bad.stderr]).toEqual([2, expect.stringContaining('\\"speed\\"')]);
   const cut = await push(['--format', 'ndjson'], '{"url":');
-  expect([cut.code, cut.stderr]).toEqual([2, expect.stringContaining('line 1 is not')]);
+  expect([cut.code, cut.json[0].error.code]).toEqual([7, 'invalid_json']);
 });
 
 test('results come into a folder, each once and whole, though program and service are killed', async () => {

@@ -1,10 +1,14 @@
 import { Writable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { createOutput } from '../../../src/cli/output.ts';
+import { createOutput, type Output } from '../../../src/cli/output.ts';
+import { plainText } from '../../../src/client/message-json.ts';
 
 const PAGE = Buffer.from('<p>one\u001b]52;c;b3duZWQ=\u0007\r\n\ttwo \u009b2J ä</p>');
 
-async function written(isTTY: boolean): Promise<string> {
+async function written(
+  isTTY: boolean,
+  print: (output: Output) => Promise<void> = (output) => output.bytes(PAGE),
+): Promise<string> {
   const chunks: Buffer[] = [];
   const stream = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -13,11 +17,26 @@ async function written(isTTY: boolean): Promise<string> {
     },
   });
   const output = createOutput(Object.assign(stream, { isTTY }), stream, { json: false });
-  await output.bytes(PAGE);
+  await print(output);
   return Buffer.concat(chunks).toString();
 }
 
 test('a page cannot command the terminal that it is printed on, and is written elsewhere as it is', async () => {
   expect(await written(true)).toBe('<p>one␛]52;c;b3duZWQ=␇\n\ttwo \ufffd2J ä</p>');
   expect(await written(false)).toBe(PAGE.toString());
+});
+
+test('an int64 of a message is printed in tables and as JSON', async () => {
+  expect([5n, 0n, 2n ** 60n, { used: 5n }, [5n], 'five', undefined].map(plainText)).toEqual([
+    '5',
+    '0',
+    '1152921504606846976',
+    '{"used":5}',
+    '[5]',
+    'five',
+    '',
+  ]);
+  expect(await written(false, (output) => output.json({ count: 5n, each: [{ used: 6n }] }))).toBe(
+    '{"count":5,"each":[{"used":6}]}\n',
+  );
 });

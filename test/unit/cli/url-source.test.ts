@@ -34,10 +34,26 @@ test('a source tells how much of it was read', async () => {
   expect(readUrls(Readable.from([])).share()).toBeUndefined();
 });
 
+test('a line of NDJSON that cannot be read is told, and the next ones are read', async () => {
+  const text = '{"url":"http://a/"}\n{"url":\n{"url":"http://c/"}';
+  const { items } = readUrls(Readable.from([Buffer.from(text)]), 'ndjson');
+  expect(await Array.fromAsync(items)).toEqual([
+    { line: 1, values: { url: 'http://a/' } },
+    { line: 2, fault: 'this is not a JSON object' },
+    { line: 3, values: { url: 'http://c/' } },
+  ]);
+});
+
 test('what cannot be read stops it, and is named', async () => {
-  await expect(read(['{"url":'], 'ndjson')).rejects.toThrow('line 1 is not a JSON object');
   await expect(read(['x'.repeat(3_000_000)], 'lines')).rejects.toThrow('a line is longer than');
   await expect(read(['url\n"a'], 'csv')).rejects.toThrow('the CSV cannot be read');
+  await expect(read(['url,speed\nhttp://a,1'], 'csv')).rejects.toThrow(
+    'line 1 must name the columns: "speed" is neither',
+  );
+  await expect(read(['\n\nmethod\nGET'], 'csv')).rejects.toThrow('line 3 must name the columns');
+  await expect(read(['http://a/\nhttp://b/'], 'csv')).rejects.toThrow(
+    'line 1 must name the columns: "http://a/" is neither',
+  );
   const broken = new Readable({ read: () => undefined });
   const reading = Array.fromAsync(readUrls(broken, 'csv').items);
   broken.destroy(new Error('the disk is gone'));

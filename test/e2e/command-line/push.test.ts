@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { NORMAL, type TestApp } from '../../support/app.ts';
+import { type CommandLineEnd, runCommandLine } from '../../support/command-line.ts';
+import { createCrawler } from '../../support/crawler-client.ts';
+import { shareApp } from '../../support/shared-app.ts';
+
+const shared = shareApp();
+
+async function pausedCrawler(app: TestApp): Promise<void> {
+  const shop = await createCrawler(app, 'shop');
+  await shop.post('pause');
+}
+
+function push(app: TestApp, input: string, ...args: string[]): Promise<CommandLineEnd> {
+  const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
+  return runCommandLine([...args, 'push', 'shop'], { env, input });
+}
+
+test('a broken line of NDJSON is refused alone, as that of a list is, and the rest is pushed', async () => {
+  const app = shared();
+  await pausedCrawler(app);
+  const lines = [
+    '{"url":"http://a.example/1"}',
+    '{"url":"http://a.example/2"',
+    '{"url":"http://a.example/3","speed":9}',
+    'nonsense',
+    '{"url":"http://a.example/5"}',
+  ].join('\n');
+  const end = await push(app, lines);
+  expect(end.code).toBe(7);
+  expect(end.stdout).toMatch(/^\S{24} http:\/\/a.example\/1\n\S{24} http:\/\/a.example\/5\n$/);
+  expect(end.stderr).toContain('line 2: this is not a JSON object (invalid_json)\n');
+  expect(end.stderr).toMatch(/line 3: http:\S+: "speed" is neither .* parameter \(invalid_speed\)/);
+  expect(end.stderr).toMatch(/line 4: nonsense: .*\(invalid_url\)/);
+  expect(end.stderr).toContain('2 accepted, 3 refused');
+  const { json } = await push(app, lines, '--json');
+  expect(json.slice(0, 2)).toEqual([
+    { line: 2, url: '', error: { code: 'invalid_json', message: 'this is not a JSON object' } },
+    {
+      line: 3,
+      url: 'http://a.example/3',
+      error: { code: 'invalid_speed', message: expect.stringContaining('"speed"'), field: 'speed' },
+    },
+  ]);
+});
