@@ -1,20 +1,10 @@
 import { toJson } from '@bufbuild/protobuf';
-import {
-  MethodOptions_IdempotencyLevel,
-  type Timestamp,
-  timestampDate,
-  timestampFromDate,
-} from '@bufbuild/protobuf/wkt';
-import { AccountService } from '../../../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   AuditActor,
   type AuditRecord,
   AuditRecordSchema,
 } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
-import { BatchService } from '../../../../gen/queuedcrawler/v1/batch_service_pb.ts';
-import { CrawlerService } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
-import { HostService } from '../../../../gen/queuedcrawler/v1/host_service_pb.ts';
-import { ProxyService } from '../../../../gen/queuedcrawler/v1/proxy_service_pb.ts';
 import { accountClients } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
 import { Moment } from '../../format/moment.tsx';
@@ -28,6 +18,7 @@ import { PagedTable } from '../../ui/paged-table.tsx';
 import { toCsv, toNdjson } from '../../ui/row-file.ts';
 import { Segments } from '../../ui/segments.tsx';
 import { usePages } from '../../ui/use-pages.ts';
+import { RECORDED_METHODS } from './recorded-methods.ts';
 
 const ACTORS = {
   '': AuditActor.UNSPECIFIED,
@@ -43,13 +34,6 @@ const NAMES: readonly (readonly [Actor, string])[] = [
   ['javascript', 'JavaScript token'],
   ['operator', 'Operator'],
 ];
-
-/** What is recorded: calls of these services that change something. */
-const METHODS = [CrawlerService, BatchService, HostService, ProxyService, AccountService]
-  .flatMap(({ methods }) => methods)
-  .filter((each) => each.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS)
-  .map(({ name }) => name)
-  .toSorted();
 
 const READ_AT_ONCE = 200;
 
@@ -154,7 +138,7 @@ export function AuditCard() {
             onChange={(event) => setQuery('method', event.currentTarget.value)}
           >
             <option value="">Any change</option>
-            {METHODS.map((each) => (
+            {RECORDED_METHODS.map((each) => (
               <option key={each} value={each}>
                 {each}
               </option>
