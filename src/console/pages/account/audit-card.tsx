@@ -13,6 +13,7 @@ import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import type { Column } from '../../ui/data-table.tsx';
 import { download } from '../../ui/download.ts';
+import { SelectField, TextField } from '../../ui/field.tsx';
 import { Empty, FaultNotice } from '../../ui/notice.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
 import { toCsv, toNdjson } from '../../ui/row-file.ts';
@@ -33,6 +34,11 @@ const NAMES: readonly (readonly [Actor, string])[] = [
   ['normal', 'Normal token'],
   ['javascript', 'JavaScript token'],
   ['operator', 'Operator'],
+];
+
+const METHODS = [
+  ['', 'Any change'] as const,
+  ...RECORDED_METHODS.map((name) => [name, name] as const),
 ];
 
 const READ_AT_ONCE = 200;
@@ -114,7 +120,7 @@ export function AuditCard() {
       title="Changes"
       flush
       actions={
-        <>
+        <div class="row">
           <Segments
             label="Changed by"
             value={by.value}
@@ -123,46 +129,39 @@ export function AuditCard() {
               by.value = picked;
             }}
           />
-          <input
-            class="input"
-            type="search"
-            aria-label="Changes of crawler"
-            placeholder="Crawler"
-            value={crawler}
-            onInput={(event) => setQuery('crawler', event.currentTarget.value)}
-          />
-          <select
-            class="input"
-            aria-label="What was changed"
-            value={method}
-            onChange={(event) => setQuery('method', event.currentTarget.value)}
-          >
-            <option value="">Any change</option>
-            {RECORDED_METHODS.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-          {(['from', 'to'] as const).map((name) => (
-            <input
-              key={name}
-              class="input"
-              type="datetime-local"
-              aria-label={name === 'from' ? 'Changes from' : 'Changes before'}
-              value={name === 'from' ? from : to}
-              onInput={(event) => setQuery(name, event.currentTarget.value)}
-            />
-          ))}
           <Button small busy={save.busy} onClick={() => void save.run('csv')}>
             CSV
           </Button>
           <Button small busy={save.busy} onClick={() => void save.run('ndjson')}>
             NDJSON
           </Button>
-        </>
+        </div>
       }
     >
+      <div class="card-part">
+        <div class="fields">
+          <TextField
+            label="Changes of crawler"
+            value={crawler}
+            onInput={(typed) => setQuery('crawler', typed)}
+          />
+          <SelectField
+            label="What was changed"
+            value={method}
+            options={METHODS}
+            onInput={(picked) => setQuery('method', picked)}
+          />
+          {(['from', 'to'] as const).map((name) => (
+            <TextField
+              key={name}
+              label={name === 'from' ? 'Changes from' : 'Changes before'}
+              type="datetime-local"
+              value={(name === 'from' ? from : to) ?? ''}
+              onInput={(typed) => setQuery(name, typed)}
+            />
+          ))}
+        </div>
+      </div>
       <FaultNotice fault={save.fault} />
       <PagedTable
         label="Changes"
