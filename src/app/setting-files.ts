@@ -37,7 +37,7 @@ export async function prepareBackupFolder(folder: string): Promise<void> {
   }
 }
 
-/** The warning for a `CHROMIUM_PATH` that cannot be run; undefined if it can, or if there is none. */
+/** The warning for a `CHROMIUM_PATH` that cannot be run; undefined if it can, and without one. */
 export function chromiumPathWarning(chromiumPath: string): string | undefined {
   if (chromiumPath === '') return undefined;
   try {
