@@ -32,16 +32,17 @@ export function restDocument(document: Document): string {
       .filter(({ operation }) => operation.tags.includes(name))
       .map(({ verb, path, operation }) => {
         const place = `\`${verb.toUpperCase()} ${path}\``;
-        return `| ${place} | ${operation.operationId} | ${operation.summary} | ${inputs(operation)} |`;
+        return `| ${place} | ${operation.operationId} | ${operation.summary} | ${inputs(verb, operation)} |`;
       });
     const [about = ''] = description.split('\n\n');
-    return `## ${name}\n\n${about}\n\n| call | operation | does | query, or members of the body |\n|---|---|---|---|\n${rows.join('\n')}`;
+    return `## ${name}\n\n${about}\n\n| call | operation | does | takes |\n|---|---|---|---|\n${rows.join('\n')}`;
   });
   return `# REST
 
 Every call of the REST API; \`/backup\` and \`/log-level\` are for operators and in [operate.md](operate.md). A running service has all of it with every member, to read and to try, at \`/docs\`, and as an OpenAPI 3.1 document at \`/openapi.json\`
 ([openapi.json](openapi.json)). Tokens go into the path where it has \`{token}\`, else into the query (\`?token=\`) or \`Authorization: Bearer\`; what a crawl takes is in
 [parameters.md](parameters.md), how calls are refused in [errors.md](errors.md).
+GET calls take the rest in the query. Of the others the last column says what goes into the query (\`?host=shop.example\`), and what is a member of the JSON body.
 
 ${sections.join('\n\n')}
 
@@ -49,11 +50,17 @@ This list is made from \`proto/\` and \`scripts/openapi\`: \`npm run docs\`.
 `;
 }
 
-function inputs({ parameters, requestBody }: Operation): string {
+function inputs(verb: string, { parameters, requestBody }: Operation): string {
   const query = parameters.filter((each) => each.in === 'query').map(({ name }) => name);
   const schema = requestBody?.content['application/json']?.schema;
   const members = Object.keys(schema?.properties ?? {});
-  if (query.length > MAX_NAMES)
-    return 'the [parameters](parameters.md) of a crawl, and those of a push';
-  return [...query, ...members].map((name) => `\`${name}\``).join(', ');
+  const list = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ');
+  const queryText =
+    query.length > MAX_NAMES
+      ? 'the [parameters](parameters.md) of a crawl, and those of a push'
+      : list(query);
+  if (verb === 'get') return queryText;
+  return [query.length > 0 && `query: ${queryText}`, members.length > 0 && `body: ${list(members)}`]
+    .filter((part) => part !== false)
+    .join('; ');
 }

@@ -27,6 +27,7 @@ import { createAppPools, measuredPools } from './app-pools.ts';
 import { openSessions } from './console-endpoint.ts';
 import { openEngines } from './open-engines.ts';
 import { createPublicUrl, listenUrl } from './public-url.ts';
+import { prepareBackupFolder, unusable } from './setting-files.ts';
 import { wireEdge } from './wire-edge.ts';
 import { wireOperator } from './wire-operator.ts';
 import { wireService } from './wire-service.ts';
@@ -93,7 +94,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const service = wireService(context, { store, scheduler, engines, waysOut, secret });
   saveHosts = service.dispatcher.close;
   saveAudit = service.auditTrail.close;
-  const backups = openBackups(config, backend, logger);
+  const backups = await openBackups(config, backend, logger);
   if (backups !== undefined) draining.push(() => backups.close(closeMs));
   metrics.watch({
     process: {
@@ -146,12 +147,18 @@ export async function startApp(deps: AppDeps): Promise<App> {
   };
 }
 
-function openBackups(config: Config, { embedded }: Backend, logger: Logger): Backups | undefined {
+async function openBackups(
+  config: Config,
+  { embedded }: Backend,
+  logger: Logger,
+): Promise<Backups | undefined> {
   if (embedded === undefined) return undefined;
+  const folder = config.backupDir === '' ? join(config.dataDir, 'backups') : config.backupDir;
+  if (config.backupEveryHours > 0) await prepareBackupFolder(folder);
   return createBackups({
     copy: embedded.copy,
     database: embedded.path,
-    folder: config.backupDir === '' ? join(config.dataDir, 'backups') : config.backupDir,
+    folder,
     keep: config.backupKeep,
     everyMs: backupEveryMs(config),
     logger,
@@ -200,7 +207,10 @@ async function listen(
   edge: Edge,
   { config, logger, publicUrl }: AppContext,
 ): Promise<Pick<App, 'port' | 'url'>> {
-  const port = await edge.listen(config.host, config.port);
+  const port = await edge.listen(config.host, config.port).catch((error: unknown) => {
+    const isName = (error as NodeJS.ErrnoException).syscall === 'getaddrinfo';
+    throw isName ? unusable('HOST', 'has no address', error) : error;
+  });
   const exposed = exposureWarning(config);
   if (exposed !== undefined) logger.warn({ host: config.host }, exposed);
   const url = listenUrl(config, port);

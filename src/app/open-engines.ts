@@ -15,6 +15,7 @@ import { createRefusedConnections } from '../observability/refused-connections.t
 import { type CrawlThreads, createCrawlThreads } from '../threads/crawl-threads.ts';
 import { createDocumentThreads } from '../threads/document-threads.ts';
 import type { AppContext } from './app-context.ts';
+import { chromiumPathWarning } from './setting-files.ts';
 
 /** What crawls, and what it shares with the webhook. */
 export interface Engines {
@@ -43,6 +44,8 @@ export function openEngines(context: AppContext, stack: AsyncDisposableStack): E
   if (config.role !== 'api' && config.chromiumSandbox === 'auto' && runsAsRoot()) {
     logger.warn({}, NO_SANDBOX);
   }
+  const noChromium = config.role === 'api' ? undefined : chromiumPathWarning(config.chromiumPath);
+  if (noChromium !== undefined) logger.warn({}, noChromium);
   return { client, guard, threads, browser, browserActivity };
 }
 

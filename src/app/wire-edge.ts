@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { createAdmission } from '../api/admission.ts';
 import { withAudit } from '../api/audit.ts';
 import { toConnectError } from '../api/errors.ts';
@@ -21,6 +20,7 @@ import type { AppContext } from './app-context.ts';
 import { withSessions } from './console-endpoint.ts';
 import { createMcpEndpoint } from './mcp-endpoint.ts';
 import { createOperations } from './operator-paths.ts';
+import { readTlsFiles } from './setting-files.ts';
 import { pushLimits } from './wire-service.ts';
 
 /** Longest message of RPC that is written. */
@@ -108,8 +108,7 @@ function readTls(
 ): EdgeTls | undefined {
   if (config.tlsCertFile === '') return undefined;
   return {
-    cert: readFileSync(config.tlsCertFile),
-    key: readFileSync(config.tlsKeyFile),
+    ...readTlsFiles(config.tlsCertFile, config.tlsKeyFile),
     preferred: config.tlsPreferred,
   };
 }

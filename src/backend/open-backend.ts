@@ -1,5 +1,6 @@
-import type { Config } from '../config/config.ts';
+import { type Config, ConfigError } from '../config/config.ts';
 import type { ServiceClock } from '../domain/clock.ts';
+import { DomainError } from '../domain/errors.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { SchedulerBackend } from '../scheduler/agenda/task-documents.ts';
 import type { Store } from '../store/store.ts';
@@ -32,7 +33,8 @@ export async function openBackend(
   if (config.mongodbUri !== '') {
     const { openMongoStore } = await import('../store/mongo/mongo-store.ts');
     const { createMongoBackend } = await import('../scheduler/mongo/backend.ts');
-    const { store, clock, db } = await openMongoStore({ uri: config.mongodbUri, logger, onFatal });
+    const options = { uri: config.mongodbUri, logger, onFatal };
+    const { store, clock, db } = await openMongoStore(options).catch(nameSetting);
     const scheduler = createMongoBackend(db);
     return { store, scheduler, clock, close: () => store.close() };
   }
@@ -48,4 +50,12 @@ export async function openBackend(
     embedded: { path, copy: backup },
     close: () => store.close(),
   };
+}
+
+/** Names the setting of a database that cannot be used; some refusals name it by themselves. */
+function nameSetting(error: unknown): never {
+  if (!(error instanceof Error)) throw error;
+  if (error instanceof DomainError && error.kind === 'failed_precondition') throw error;
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+  throw new ConfigError(`MONGODB_URI: ${error.message}${cause}`, { cause: error });
 }

@@ -15,7 +15,8 @@ export const browserSettings = {
     variable: 'CHROMIUM_PATH',
     fallback: '',
     parse: text,
-    meaning: 'Chromium for JavaScript crawls, instead of the one that comes with the packages.',
+    meaning:
+      'Chromium for JavaScript crawls, instead of the one that comes with the packages. One that cannot be run is logged at the start, which continues.',
   },
   chromiumSandbox: {
     variable: 'CHROMIUM_SANDBOX',

@@ -199,6 +199,22 @@ test('backups are made by themselves, one at a time, and the oldest are removed'
   await expect(backups.get('../queued-crawler.db')).rejects.toMatchObject({ kind: 'not_found' });
 });
 
+test('a backup by the command stays in BACKUP_DIR and counts toward BACKUP_KEEP', async () => {
+  await using folder = await temporaryFolder();
+  const target = join(folder.path, 'backups');
+  await using app = await startApp({ env: { BACKUP_DIR: target, BACKUP_KEEP: '2' } });
+  const at = ['--url', app.url, '--admin-token', ADMIN];
+  const lists: string[][] = [];
+  for (const file of ['first.db', 'second.db', 'third.db']) {
+    expect(await command('backup', join(folder.path, file), ...at)).toMatchObject({ code: 0 });
+    lists.push((await readdir(target)).toSorted());
+  }
+  expect(lists.map(({ length }) => length)).toEqual([1, 2, 2]);
+  expect(lists[2]).not.toContain(lists[0]?.[0]);
+  // What was fetched is kept.
+  expect(await readdir(folder.path)).toContain('first.db');
+});
+
 test('a backup that is made after the clock was set back is not removed as the oldest', async () => {
   await using folder = await temporaryFolder();
   const logger = createRecordingLogger();

@@ -27,6 +27,21 @@ test('the account page lists who changed what, filters it and exports it; so doe
     /Normal token[\s\S]*UpdateCrawler[\s\S]*shop[\s\S]*concurrency/,
   );
 
+  // The filters are next to each other, and so are the buttons.
+  for (const controls of [
+    ['Changes of crawler', 'What was changed', 'Changes from', 'Changes before'].map((label) =>
+      page.getByLabel(label, { exact: true }),
+    ),
+    ['CSV', 'NDJSON'].map((name) => page.getByRole('button', { name, exact: true })),
+  ]) {
+    const boxes = await Promise.all(controls.map((each) => each.boundingBox()));
+    expect(new Set(boxes.map((box) => box?.y)).size).toBe(1);
+    for (const [at, box] of boxes.slice(1).entries()) {
+      const before = boxes[at];
+      expect((box?.x ?? 0) - (before?.x ?? 0) - (before?.width ?? 0)).toBeLessThan(40);
+    }
+  }
+
   await page.getByLabel('Changes of crawler').fill('shop');
   await eventually(async () => expect(await texts()).toHaveLength(2));
   expect(page.url()).toContain('crawler=shop');

@@ -60,7 +60,11 @@ test('saving sends what was changed, and says what others have changed', async (
     const concurrency = page.getByLabel('Concurrency');
     const save = page.getByRole('button', { name: 'Save' });
     expect(await save.isDisabled()).toBe(true);
+    // A call that changes nothing is refused, and so not shown.
+    const call = page.getByRole('heading', { name: 'The same from a program' });
+    expect(await call.count()).toBe(0);
     await page.getByLabel('Honour robots.txt').check();
+    await call.waitFor();
     await update('edited', { concurrency: 200 });
     await eventually(async () => expect(await concurrency.inputValue()).toBe('200'));
     await save.click();

@@ -255,7 +255,7 @@ const receivers = [
 
 for (const { name, command, file, runs } of receivers) {
   test.skipIf(!runs)(
-    `${name}: the receiver takes pictures, compressed pages and JSON, each once, and nothing that is not genuine`,
+    `${name}: the receiver takes pictures, compressed pages and JSON, each once, and no test and nothing that is not genuine`,
     async () => {
       await using site = await startSite({
         routes: {
@@ -293,6 +293,8 @@ for (const { name, command, file, runs } of receivers) {
         const { json: delivery } = await app.rest('GET', `${crawler.path}/deliveries/${rid}`);
         expect(delivery.attempts).toMatchObject([{ status: 204 }]);
       }
+      const tried = await app.rest('POST', `${crawler.path}/test_delivery`);
+      expect(tried.json).toMatchObject({ acknowledged: true, attempt: { status: 204 } });
       const forged = await fetch(receiver.url, {
         method: 'POST',
         headers: {
@@ -304,7 +306,10 @@ for (const { name, command, file, runs } of receivers) {
         body: 'forged',
       });
       expect(forged.status).toBe(401);
-      expect(receiver.lines()).toHaveLength(4);
+      // What is pushed after the test delivery is printed after it.
+      const last = await crawler.push(`${site.url}/page/3`);
+      await eventually(() => expect(receiver.lines().at(-1)).toContain(last));
+      expect(receiver.lines()).toHaveLength(5);
     },
   );
 }

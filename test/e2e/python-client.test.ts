@@ -109,6 +109,8 @@ describe.runIf(hasBuild)('the Python client', () => {
           body: 'forged',
         });
       expect((await eventually(forged)).status).toBe(401);
+      const tried = await app.rest('POST', `${crawler.path}/test_delivery`);
+      expect(tried.json).toMatchObject({ acknowledged: true });
       const rid = await crawler.push(`${site.url}/page/2`);
       await eventually(() => expect(printed).toMatch(new RegExp(`^${rid} 200 \\d+ http`)));
       expect(printed).not.toContain('forged');

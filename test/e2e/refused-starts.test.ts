@@ -73,3 +73,37 @@ test('a port that is taken is told with the setting that chooses another', async
   const env = { DATA_DIR: folder.path, PORT: String(site.port) };
   await expect(startProcess(env)).rejects.toThrow(/EADDRINUSE.*stop it, or choose another PORT/);
 });
+
+const FILE = join(ROOT, 'package.json');
+
+test.each([
+  [{ TLS_CERT: '/nope.pem', TLS_KEY: '/nope.key' }, 'TLS_CERT: cannot be read (ENOENT'],
+  [{ TLS_CERT: FILE, TLS_KEY: '/nope.key' }, 'TLS_KEY: cannot be read (ENOENT'],
+  [{ TLS_CERT: FILE, TLS_KEY: FILE }, 'TLS_CERT and TLS_KEY: cannot be used together ('],
+  [{ HOST: 'nohost.invalid' }, 'HOST: has no address (getaddrinfo'],
+  // Nothing listens there.
+  [{ MONGODB_URI: 'mongodb://127.0.0.1:1/a' }, 'MONGODB_URI: The database cannot be reached'],
+  [{ BACKUP_DIR: join(FILE, 'a'), BACKUP_EVERY_HOURS: '1' }, 'BACKUP_DIR: cannot be written ('],
+])('a start that %j prevents names the setting', async (env, text) => {
+  await using folder = await temporaryFolder();
+  const started = startProcess({ DATA_DIR: folder.path, ...env });
+  await expect(started).rejects.toThrow(`queued-crawler cannot start: ${text}`);
+});
+
+test.runIf(canBeNobody)('a BACKUP_DIR that this user may not write is named', async () => {
+  await using data = await temporaryFolder();
+  await using backups = await temporaryFolder();
+  await chmod(data.path, 0o777);
+  await chmod(backups.path, 0o555);
+  const env = { DATA_DIR: data.path, BACKUP_DIR: backups.path, BACKUP_EVERY_HOURS: '24' };
+  await expect(startProcess(env, AS_NOBODY)).rejects.toThrow(
+    'cannot start: BACKUP_DIR: cannot be written (EACCES',
+  );
+  await chmod(backups.path, 0o700);
+});
+
+test('a CHROMIUM_PATH that cannot be run is named in the log of the start', async () => {
+  await using folder = await temporaryFolder();
+  await using service = await startProcess({ DATA_DIR: folder.path, CHROMIUM_PATH: '/nope' });
+  expect(service.output).toContain('CHROMIUM_PATH cannot be run (ENOENT');
+});

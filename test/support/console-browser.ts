@@ -10,6 +10,10 @@ export interface ConsoleView {
   readonly theme?: 'light' | 'dark';
   /** Whether `page.clock` can put the time of the page forward. Default false. */
   readonly hasTestClock?: boolean;
+  /** What `navigator.language` says. Default that of the locale. */
+  readonly language?: string;
+  /** A script that runs before those of the page. */
+  readonly initScript?: () => void;
 }
 
 /** A Chromium that opens the console and notes what a person would find in its tools. */
@@ -51,6 +55,7 @@ export async function openConsoleBrowser(url: string): Promise<ConsoleBrowser> {
     problems,
     async open(path, token, view = {}) {
       const { width = 1_440, height = 900, theme = 'light', hasTestClock = false } = view;
+      const { language, initScript } = view;
       const context: BrowserContext = await browser.newContext({
         viewport: { width, height },
         colorScheme: theme,
@@ -60,6 +65,12 @@ export async function openConsoleBrowser(url: string): Promise<ConsoleBrowser> {
       });
       const page = await context.newPage();
       if (hasTestClock) await page.clock.install();
+      if (language !== undefined) {
+        await page.addInitScript((value) => {
+          Object.defineProperty(Navigator.prototype, 'language', { get: () => value });
+        }, language);
+      }
+      if (initScript !== undefined) await page.addInitScript(initScript);
       page.setDefaultTimeout(20_000);
       page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
       page.on('console', (message) => {

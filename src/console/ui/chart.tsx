@@ -4,6 +4,7 @@ import uPlot from 'uplot';
 import { count } from '../format/numbers.ts';
 import { momentText, tickOf, type Zone } from '../format/zone.ts';
 import { appliedTheme } from '../shell/theme.ts';
+import { valueAxisSize } from './axis-size.ts';
 
 /** One line, or one kind of bar, of a chart. */
 export interface Series {
@@ -156,7 +157,7 @@ function optionsOf(
       },
       {
         ...axis,
-        size: 56,
+        size: (_plot, labels) => valueAxisSize(labels, axis.font),
         incrs: props.whole === false ? STEPS : STEPS.slice(3),
         values: (_plot, ticks) => ticks.map((tick) => show(tick)),
       },

@@ -28,6 +28,21 @@ test('docs/rest.md lists what the document has; "npm run docs" writes it', () =>
   expect(readFileSync(`${root}docs/rest.md`, 'utf8')).toBe(restDocument(JSON.parse(text)));
 });
 
+test('docs/rest.md says where calls other than GET take what they need', () => {
+  const rowOf = (place: string) =>
+    restDocument(JSON.parse(text))
+      .split('\n')
+      .find((line) => line.startsWith(`| \`${place}\` |`));
+  const crawler = '/crawler/{token}/{name}';
+  for (const call of ['pause', 'unpause', 'purge']) {
+    expect(rowOf(`POST ${crawler}/hosts/${call}`)).toMatch(/\| query: `host` \|$/);
+  }
+  expect(rowOf(`POST ${crawler}/delete_job`)).toMatch(/\| query: `rid` \|$/);
+  expect(rowOf('POST /storage/bulk_delete')).toMatch(/\| body: `rids` \|$/);
+  expect(rowOf('POST /')).toMatch(/\| query: the \[parameters\]/);
+  expect(rowOf('GET /storage')).not.toContain('query:');
+});
+
 test('every rule has an operation, every reference a target', () => {
   for (const method of api.services.flatMap((service) => service.methods)) {
     for (const { verb, template } of httpRules(method)) {

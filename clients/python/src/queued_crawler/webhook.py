@@ -47,12 +47,18 @@ def verify_webhook(
         raise WebhookError("no signature fits")
 
 
+#: No crawl has it.
+_TEST_RID = "0" * 24
+
+
 @dataclass(frozen=True)
 class Delivery:
     """A verified request of the service."""
 
     #: A probe of monitoring has no result: answer it with 204 and do nothing.
     is_probe: bool
+    #: A test delivery has a made-up page: answer it with 204 and do not keep it.
+    is_test: bool
     #: The same for every attempt: drop what was seen before.
     rid: str
     url: str
@@ -74,6 +80,7 @@ def receive_delivery(
     rid = given.get("rid", "")
     return Delivery(
         is_probe=rid == "",
+        is_test=rid == _TEST_RID,
         rid=rid,
         url=given.get("url", ""),
         cb_status=_number(given.get("cb_status")),

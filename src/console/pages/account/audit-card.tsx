@@ -1,20 +1,10 @@
 import { toJson } from '@bufbuild/protobuf';
-import {
-  MethodOptions_IdempotencyLevel,
-  type Timestamp,
-  timestampDate,
-  timestampFromDate,
-} from '@bufbuild/protobuf/wkt';
-import { AccountService } from '../../../../gen/queuedcrawler/v1/account_service_pb.ts';
+import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   AuditActor,
   type AuditRecord,
   AuditRecordSchema,
 } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
-import { BatchService } from '../../../../gen/queuedcrawler/v1/batch_service_pb.ts';
-import { CrawlerService } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
-import { HostService } from '../../../../gen/queuedcrawler/v1/host_service_pb.ts';
-import { ProxyService } from '../../../../gen/queuedcrawler/v1/proxy_service_pb.ts';
 import { accountClients } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
 import { Moment } from '../../format/moment.tsx';
@@ -23,11 +13,13 @@ import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import type { Column } from '../../ui/data-table.tsx';
 import { download } from '../../ui/download.ts';
+import { SelectField, TextField } from '../../ui/field.tsx';
 import { Empty, FaultNotice } from '../../ui/notice.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
 import { toCsv, toNdjson } from '../../ui/row-file.ts';
 import { Segments } from '../../ui/segments.tsx';
 import { usePages } from '../../ui/use-pages.ts';
+import { RECORDED_METHODS } from './recorded-methods.ts';
 
 const ACTORS = {
   '': AuditActor.UNSPECIFIED,
@@ -44,12 +36,10 @@ const NAMES: readonly (readonly [Actor, string])[] = [
   ['operator', 'Operator'],
 ];
 
-/** What is recorded: calls of these services that change something. */
-const METHODS = [CrawlerService, BatchService, HostService, ProxyService, AccountService]
-  .flatMap(({ methods }) => methods)
-  .filter((each) => each.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS)
-  .map(({ name }) => name)
-  .toSorted();
+const METHODS = [
+  ['', 'Any change'] as const,
+  ...RECORDED_METHODS.map((name) => [name, name] as const),
+];
 
 const READ_AT_ONCE = 200;
 
@@ -130,7 +120,7 @@ export function AuditCard() {
       title="Changes"
       flush
       actions={
-        <>
+        <div class="row">
           <Segments
             label="Changed by"
             value={by.value}
@@ -139,46 +129,39 @@ export function AuditCard() {
               by.value = picked;
             }}
           />
-          <input
-            class="input"
-            type="search"
-            aria-label="Changes of crawler"
-            placeholder="Crawler"
-            value={crawler}
-            onInput={(event) => setQuery('crawler', event.currentTarget.value)}
-          />
-          <select
-            class="input"
-            aria-label="What was changed"
-            value={method}
-            onChange={(event) => setQuery('method', event.currentTarget.value)}
-          >
-            <option value="">Any change</option>
-            {METHODS.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-          {(['from', 'to'] as const).map((name) => (
-            <input
-              key={name}
-              class="input"
-              type="datetime-local"
-              aria-label={name === 'from' ? 'Changes from' : 'Changes before'}
-              value={name === 'from' ? from : to}
-              onInput={(event) => setQuery(name, event.currentTarget.value)}
-            />
-          ))}
           <Button small busy={save.busy} onClick={() => void save.run('csv')}>
             CSV
           </Button>
           <Button small busy={save.busy} onClick={() => void save.run('ndjson')}>
             NDJSON
           </Button>
-        </>
+        </div>
       }
     >
+      <div class="card-part">
+        <div class="fields">
+          <TextField
+            label="Changes of crawler"
+            value={crawler}
+            onInput={(typed) => setQuery('crawler', typed)}
+          />
+          <SelectField
+            label="What was changed"
+            value={method}
+            options={METHODS}
+            onInput={(picked) => setQuery('method', picked)}
+          />
+          {(['from', 'to'] as const).map((name) => (
+            <TextField
+              key={name}
+              label={name === 'from' ? 'Changes from' : 'Changes before'}
+              type="datetime-local"
+              value={(name === 'from' ? from : to) ?? ''}
+              onInput={(typed) => setQuery(name, typed)}
+            />
+          ))}
+        </div>
+      </div>
       <FaultNotice fault={save.fault} />
       <PagedTable
         label="Changes"

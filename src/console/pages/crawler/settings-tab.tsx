@@ -91,21 +91,23 @@ export function SettingsTab({ view }: { readonly view: CrawlerView }) {
         </Card>
         {isWebhook && <SecretCard view={view} />}
       </div>
-      <Card>
-        <CallPreview
-          example={{
-            rest: {
-              method: 'PUT',
-              path: `/crawler/$TOKEN/${crawler.name}`,
-              body: snakeCased(settings),
-            },
-            grpc: {
-              method: 'CrawlerService/UpdateCrawler',
-              message: { name: crawler.name, ...settings },
-            },
-          }}
-        />
-      </Card>
+      {Object.keys(settings).length > 0 && (
+        <Card>
+          <CallPreview
+            example={{
+              rest: {
+                method: 'PUT',
+                path: `/crawler/$TOKEN/${crawler.name}`,
+                body: snakeCased(settings),
+              },
+              grpc: {
+                method: 'CrawlerService/UpdateCrawler',
+                message: { name: crawler.name, ...settings },
+              },
+            }}
+          />
+        </Card>
+      )}
     </div>
   );
 }
