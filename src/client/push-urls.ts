@@ -48,6 +48,8 @@ export interface Pushed {
   readonly rid?: string;
   /** Whether the `rid` is that of an earlier push with the same unique key. */
   readonly duplicate?: boolean;
+  /** Its parameters that have no effect, because they need the JavaScript token; absent without any. */
+  readonly ignoredParameters?: readonly string[];
   readonly error?: PushError;
 }
 
@@ -128,9 +130,14 @@ function createBatchPusher(
         const result: PushResult | undefined = results[at];
         if (result?.error === undefined) {
           acceptedAt = performance.now();
-          const { rid = '', duplicate = false } = result ?? {};
+          const { rid = '', duplicate = false, ignoredParameters = [] } = result ?? {};
           if (!duplicate) accepted += 1;
-          settled.push({ ...place, rid, ...(duplicate ? { duplicate } : {}) });
+          settled.push({
+            ...place,
+            rid,
+            ...(duplicate ? { duplicate } : {}),
+            ...(ignoredParameters.length === 0 ? {} : { ignoredParameters }),
+          });
         } else if (result.error.retryAfterMs > 0 && performance.now() - acceptedAt < patienceMs) {
           refusal = result.error;
           again.push(place);

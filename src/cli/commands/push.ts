@@ -150,6 +150,7 @@ async function push(
   const progress = createProgress(output, 'pushed', source.share);
   let refused = 0;
   let duplicates = 0;
+  const ignored = new Set<string>();
 
   async function refuse(line: number, url: string, error: Refusal): Promise<void> {
     refused += 1;
@@ -168,7 +169,7 @@ async function push(
   }
 
   async function tell(pushed: Pushed): Promise<void> {
-    const { item, rid, duplicate, error } = pushed;
+    const { item, rid, duplicate, ignoredParameters = [], error } = pushed;
     const line = lines.get(item as object) ?? 0;
     const url = typeof item === 'string' ? item : (item.url ?? '');
     if (error !== undefined) return refuse(line, url, error);
@@ -178,6 +179,7 @@ async function push(
         : output.line(`${rid} ${url}`));
     }
     if (duplicate) duplicates += 1;
+    for (const name of ignoredParameters) ignored.add(name);
     progress.add(1);
   }
 
@@ -201,6 +203,10 @@ async function push(
     throw error;
   }
   progress.end();
+  if (ignored.size > 0) {
+    const names = printable([...ignored].join(', '));
+    output.note(`these parameters have no effect without the JavaScript token: ${names}`);
+  }
   const accepted = progress.count - refused - duplicates;
   const more = duplicates === 0 ? {} : { duplicates };
   if (output.isJson) await output.json({ accepted, ...more, refused, run_id: runId });

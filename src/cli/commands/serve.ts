@@ -1,12 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { whenOrphaned } from '../../when-orphaned.ts';
+import { usageError } from '../cli-error.ts';
 import { type GlobalOptions, resolveSettings } from '../cli-settings.ts';
-import type { CommandContext } from '../command-context.ts';
+import { type CommandContext, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
 import { manifest } from '../manifest.ts';
@@ -14,7 +16,7 @@ import { profilesPath } from '../profiles.ts';
 
 interface ServeOptions {
   readonly host?: string;
-  readonly port?: string;
+  readonly port?: number;
   readonly dataDir?: string;
   readonly envFile?: string;
 }
@@ -24,7 +26,7 @@ export function createServeCommand(context: CommandContext): Command {
   return new Command('serve')
     .description('Run the service until it is interrupted. docs/settings.md lists its settings.')
     .option('--host <address>', 'address to listen on (HOST)')
-    .option('--port <port>', 'port to listen on (PORT)')
+    .option('--port <port>', 'port to listen on (PORT)', wholeNumber('--port', 0, 65_535))
     .option('--data-dir <folder>', 'folder of the embedded database (DATA_DIR)')
     .option('--env-file <file>', 'read further settings from a file of NAME=value lines')
     .addHelpText(
@@ -36,6 +38,7 @@ export function createServeCommand(context: CommandContext): Command {
       ),
     )
     .action(async (options: ServeOptions, command: Command) => {
+      if (options.envFile !== undefined) await assertReadable(options.envFile);
       const settings = await resolveSettings(command.optsWithGlobals<GlobalOptions>(), context.env);
       const { profile } = settings;
       const own = profile.local === true ? profile : {};
@@ -47,7 +50,11 @@ export function createServeCommand(context: CommandContext): Command {
         }),
         NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache'),
         ...context.env,
-        ...present({ HOST: options.host, PORT: options.port, DATA_DIR: options.dataDir }),
+        ...present({
+          HOST: options.host,
+          PORT: options.port?.toString(),
+          DATA_DIR: options.dataDir,
+        }),
       };
       if (profile.local === true) {
         context.stderr.write(
@@ -68,6 +75,13 @@ export function createServeCommand(context: CommandContext): Command {
       const [code] = (await once(child, 'exit')) as [number | null];
       context.setExitCode(code === 0 ? EXIT_CODE.ok : EXIT_CODE.failed);
     });
+}
+
+/** Throws a CliError for a file of settings that Node could not read. */
+async function assertReadable(path: string): Promise<void> {
+  await readFile(path).catch((error: unknown) => {
+    throw usageError(`--env-file cannot be read: ${(error as Error).message}`);
+  });
 }
 
 /** The options of `npm start`, which holds them. */

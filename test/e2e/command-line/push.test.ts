@@ -43,3 +43,23 @@ test('a broken line of NDJSON is refused alone, as that of a list is, and the re
     },
   ]);
 });
+
+test('parameters that need the JavaScript token are named once on standard error', async () => {
+  const app = shared();
+  await pausedCrawler(app);
+  const lines = [
+    '{"url":"http://a.example/1","scroll":true}',
+    '{"url":"http://a.example/2","scroll":true,"page_wait":500}',
+    '{"url":"http://a.example/3"}',
+  ].join('\n');
+  for (const args of [[], ['--json']]) {
+    const { code, stderr } = await push(app, lines, ...args);
+    expect(code).toBe(0);
+    const named = stderr.split('\n').filter((line) => line.includes('JavaScript token'));
+    expect(named).toHaveLength(1);
+    const [text, names = ''] = (named[0] ?? '').split(': ');
+    expect(text).toBe('these parameters have no effect without the JavaScript token');
+    expect(names.split(', ').sort()).toEqual(['page_wait', 'scroll']);
+  }
+  expect((await push(app, 'http://a.example/4')).stderr).toBe('1 accepted, 0 refused\n');
+});
