@@ -292,6 +292,12 @@ export const errorTable: readonly ErrorReason[] = [
     as: [400],
     meaning: 'The body is not gzip, as its Content-Encoding says.',
   },
+  {
+    reason: 'unknown_member',
+    as: [422],
+    meaning:
+      'An object of the body has a member that is not known, such as a wrong condition of a filter.',
+  },
   { reason: 'invalid_json', as: [400], meaning: 'The body is not a JSON object.' },
   {
     reason: 'unsupported_encoding',

@@ -46,6 +46,15 @@ export function badValue(
   });
 }
 
+/** Of a name that a client has sent, this much is told in an error. */
+const NAMED_CHARACTERS = 100;
+
+/** A 422 error for a member that the object at `path` does not have; `known` are those that it has. */
+export function unknownMember(path: string, name: string, known: readonly string[]): GatewayError {
+  const message = `${path} has no member ${JSON.stringify(name.slice(0, NAMED_CHARACTERS))}; it has ${known.join(', ')}.`;
+  return new GatewayError(422, 'unknown_member', message, { field: path });
+}
+
 /** The last name of a path, without an index: `url` of `items[3].url`. */
 export function lastName(path: string): string {
   return path.slice(path.lastIndexOf('.') + 1).replace(/\[.*$/, '');
