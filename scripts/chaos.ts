@@ -112,7 +112,8 @@ async function openStore(store: string) {
 /** The report as Markdown. */
 function describe(title: string, report: ChaosReport): string {
   const { kill, drain, stop, database, clock, network } = report.disturbances;
-  const away = database > 0 ? ` (unavailable for ${report.longestAway.toFixed(0)} s at most)` : '';
+  const outage =
+    database > 0 ? ` (unavailable for ${report.longestOutage.toFixed(0)} s at most)` : '';
   const rows = report.rows.map(
     ({ crawler, most, usage, acknowledged, again, pushedAgain, fromStorage, longestWait }) =>
       [
@@ -133,7 +134,7 @@ function describe(title: string, report: ChaosReport): string {
         .trim(),
   );
   return [
-    `${title}: ${kill} killed (-9), ${drain} drained (SIGTERM), ${stop} stopped and continued, database killed ${database} times${away}, clocks set ${clock} times, network disturbed ${network} times.`,
+    `${title}: ${kill} killed (-9), ${drain} drained (SIGTERM), ${stop} stopped and continued, database killed ${database} times${outage}, clocks set ${clock} times, network disturbed ${network} times.`,
     [
       '| crawler | limit | most at once | slots used | of all slots | URLs | crawled again | failed, pushed again | from storage | longest wait |',
       '|---|---|---|---|---|---|---|---|---|---|',

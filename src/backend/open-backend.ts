@@ -52,10 +52,15 @@ export async function openBackend(
   };
 }
 
-/** Names the setting of a database that cannot be used; some refusals name it by themselves. */
+/** Names the setting of a database that cannot be used. Other refusals name it by themselves. */
 function nameSetting(error: unknown): never {
-  if (!(error instanceof Error)) throw error;
-  if (error instanceof DomainError && error.kind === 'failed_precondition') throw error;
+  if (!(error instanceof Error) || !isOfDatabase(error)) throw error;
   const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
   throw new ConfigError(`MONGODB_URI: ${error.message}${cause}`, { cause: error });
+}
+
+/** Whether the database, or the driver, has refused the URI; a fault of the service keeps its stack. */
+function isOfDatabase(error: Error): boolean {
+  if (error instanceof DomainError) return error.kind !== 'failed_precondition';
+  return error.name.startsWith('Mongo');
 }

@@ -72,16 +72,5 @@ export function* packSteps(content: Content, coding: PackedCoding): Steps<Uint8A
   keep();
   // Its memory would otherwise wait for a full collection.
   compressor.close();
-  return joined(packed);
-}
-
-/** The pieces in memory of their own, copied once. */
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(pieces.reduce((sum, { byteLength }) => sum + byteLength, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    all.set(piece, at);
-    at += piece.byteLength;
-  }
-  return all;
+  return new Uint8Array(Buffer.concat(packed));
 }

@@ -41,22 +41,6 @@ interface ActOptions {
   readonly yes?: boolean;
 }
 
-/** What the actions that remove for good need `--yes` for, without a filter of what they remove. */
-const REMOVED = {
-  'remove-jobs': { what: 'queued URL', own: ['jobState'] },
-  'remove-results': { what: 'result', own: ['outcome'] },
-} as const;
-const FILTERS = [
-  'urlContains',
-  'host',
-  'batch',
-  'reason',
-  'cbStatus',
-  'originalStatus',
-  'from',
-  'to',
-] as const;
-
 /** `act`: something is done with all jobs, results or deliveries that a filter selects. */
 export function createActCommand(context: CommandContext): Command {
   const status = (name: string) => wholeNumber(name, 0, 999);
@@ -149,13 +133,17 @@ export function createActCommand(context: CommandContext): Command {
 }
 
 /** Throws a CliError when all jobs or results would be removed, and the user has not said `--yes`. */
-function assertLimited(crawler: string, action: string, options: ActOptions): void {
-  if (options.yes === true || options.estimate === true) return;
+function assertLimited(
+  crawler: string,
+  action: string,
+  { yes = false, estimate = false, jobState, deliveryState: _, outcome, ...filter }: ActOptions,
+): void {
+  if (yes || estimate) return;
   if (action !== 'remove-jobs' && action !== 'remove-results') return;
-  const { what, own } = REMOVED[action];
+  const [what, own] =
+    action === 'remove-jobs' ? (['queued URL', jobState] as const) : (['result', outcome] as const);
   // An empty text selects all, as an absent one.
-  const isLimited = [...FILTERS, ...own].some((each) => (options[each] ?? '') !== '');
-  if (isLimited) return;
+  if ([...Object.values(filter), own].some((each) => (each ?? '') !== '')) return;
   throw usageError(
     `without a filter every ${what} of ${crawler} is removed; give a filter, or --yes to do it`,
   );

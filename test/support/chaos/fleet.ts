@@ -31,7 +31,7 @@ export interface Fleet extends AsyncDisposable {
   /** How often each was done. */
   readonly done: Readonly<Record<Disturbance, number>>;
   /** The longest time that a killed database was unavailable, in seconds. */
-  readonly longestAway: number;
+  readonly longestOutage: number;
   /** Faults of the processes themselves: drains that ended with another code than 0. */
   readonly faults: readonly string[];
   /** The last lines that the processes logged. */
@@ -67,7 +67,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   let databaseKills = 0;
   /** Resolves when a killed database is there again. */
   let databaseBack: Promise<unknown> = Promise.resolve();
-  let longestAway = 0;
+  let longestOutage = 0;
   let closing = false;
 
   async function start(place: number): Promise<void> {
@@ -93,7 +93,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     await killed.kill();
     await wait(ms);
     await killed.start();
-    longestAway = Math.max(longestAway, (performance.now() - from) / 1_000);
+    longestOutage = Math.max(longestOutage, (performance.now() - from) / 1_000);
   }
 
   function keepLog(service: ServiceProcess): void {
@@ -145,8 +145,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   await Promise.all(Array.from({ length: places }, (_, place) => start(place)));
   return {
     done,
-    get longestAway() {
-      return longestAway;
+    get longestOutage() {
+      return longestOutage;
     },
     faults,
     running: () =>

@@ -64,7 +64,7 @@ export interface ChaosReport {
   readonly rows: readonly ChaosRow[];
   readonly disturbances: Readonly<Record<Disturbance, number>>;
   /** The longest time that a killed database was unavailable, in seconds. */
-  readonly longestAway: number;
+  readonly longestOutage: number;
   /** Deliveries beyond the first of a `rid`. */
   readonly deliveredAgain: number;
   /** Seconds for which the use of slots was measured. */
@@ -174,7 +174,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       longestWait: longestWait(load, site, crawler),
     })),
     disturbances: fleet.done,
-    longestAway: fleet.longestAway,
+    longestOutage: fleet.longestOutage,
     deliveredAgain: receiver.again,
     measuredSeconds: usage.seconds,
     log: fleet.log(),
