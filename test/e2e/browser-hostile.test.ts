@@ -47,8 +47,9 @@ const routes = {
   '/closed-popups': page(
     '<script>for (let i = 0; i < 20; i++) { open("/script")?.close(); open("/script", "", "noopener"); } document.write("opened");</script>',
   ),
+  // The body is there before the script: an answer may come before the page has been read to its end.
   '/workers': page(
-    `<script>const start = () => new Worker('data:text/javascript,new Worker("data:text/javascript,0");postMessage(1)');
+    `<body><script>const start = () => new Worker('data:text/javascript,new Worker("data:text/javascript,0");postMessage(1)');
     for (let i = 0; i < 40; i++) start().terminate(); let left = 40;
     for (let i = 0; i < 40; i++) start().onmessage = () => { if (--left === 0) document.body.append(document.createElement('output')); };</script>`,
   ),
@@ -100,9 +101,8 @@ describe('a hostile page', () => {
   );
 
   test('that starts many workers, and ends half of them at once, has the others', async () => {
-    expect(await crawl('/workers', { wait_for_selector: 'output' })).toMatchObject({
-      cb_status: 200,
-    });
+    const { cb_status, failure, body } = await crawl('/workers', { wait_for_selector: 'output' });
+    expect([cb_status, failure, body]).toEqual([200, undefined, expect.stringContaining('output')]);
   });
 
   test('that never stops, or allocates without end, ends in time and harms no other', async () => {
@@ -111,8 +111,8 @@ describe('a hostile page', () => {
     );
     const other = await otherAccount(app);
     const good = Array.from({ length: 4 }, () => crawl('/script', { token: other }));
-    for (const result of await Promise.all(good)) {
-      expect(result).toMatchObject({ cb_status: 200 });
+    for (const { cb_status, failure } of await Promise.all(good)) {
+      expect([cb_status, failure]).toEqual([200, undefined]);
     }
     for (const result of await Promise.all(hostile)) {
       // On a machine that is slow enough, memory does not run out before the page's time is over.

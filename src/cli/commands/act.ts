@@ -133,17 +133,17 @@ export function createActCommand(context: CommandContext): Command {
 }
 
 /** Throws a CliError when all jobs or results would be removed, and the user has not said `--yes`. */
-function assertLimited(
-  crawler: string,
-  action: string,
-  { yes = false, estimate = false, jobState, deliveryState: _, outcome, ...filter }: ActOptions,
-): void {
+function assertLimited(crawler: string, action: string, options: ActOptions): void {
+  const { yes = false, estimate = false, ...filter } = options;
   if (yes || estimate) return;
   if (action !== 'remove-jobs' && action !== 'remove-results') return;
-  const [what, own] =
-    action === 'remove-jobs' ? (['queued URL', jobState] as const) : (['result', outcome] as const);
+  const [what, others] =
+    action === 'remove-jobs'
+      ? (['queued URL', ['deliveryState', 'outcome']] as const)
+      : (['result', ['deliveryState', 'jobState']] as const);
+  const given = Object.entries(filter).filter(([name]) => !others.some((other) => other === name));
   // An empty text selects all, as an absent one.
-  if ([...Object.values(filter), own].some((each) => (each ?? '') !== '')) return;
+  if (given.some(([, value]) => (value ?? '') !== '')) return;
   throw usageError(
     `without a filter every ${what} of ${crawler} is removed; give a filter, or --yes to do it`,
   );

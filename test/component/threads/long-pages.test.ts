@@ -8,6 +8,7 @@ import { createDocumentThreads } from '../../../src/threads/document-threads.ts'
 import { eventually } from '../../support/eventually.ts';
 import { isLong } from '../../support/length.ts';
 import { createRecordingLogger } from '../../support/loggers.ts';
+import { msOfOnePiece } from '../../support/longest-iteration.ts';
 import { type Site, type SiteRoute, startSite } from '../../support/site.ts';
 
 // All crawls of a thread wait while it works on one page. So no page may keep it for long, however it is made.
@@ -17,7 +18,7 @@ const MIB = 1024 * 1024;
  * Bound of the processor time of one iteration, in milliseconds: a quarter of what 10 MiB of text take as JSON in one piece on this
  * machine. The pages below took between half and five times as much as that piece.
  */
-const LONGEST_MS = Math.min(...Array.from({ length: 3 }, msOfOnePiece)) / 4;
+const LONGEST_MS = msOfOnePiece() / 4;
 const never = new AbortController().signal;
 const record = (delivery: 'storage' | 'webhook'): ResultSpec => ({
   kind: 'record',
@@ -37,14 +38,6 @@ interface Case {
 
 /** 10 MiB of these bytes, less a little. */
 const filled = (...bytes: number[]): Buffer => Buffer.alloc(10 * MIB - 1_000, Buffer.from(bytes));
-
-function msOfOnePiece(): number {
-  const text = 'a\u0001'.repeat(5 * MIB);
-  const before = process.threadCpuUsage();
-  JSON.stringify(text);
-  const { user, system } = process.threadCpuUsage(before);
-  return (user + system) / 1_000;
-}
 
 const cases: readonly Case[] = [
   ['euc-kr', 0xb0, 0xa1],
