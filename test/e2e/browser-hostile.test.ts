@@ -75,7 +75,7 @@ beforeAll(async () => {
   app = await startApp({
     env: {
       NETWORK_ALLOW: site.host,
-      CRAWL_TIMEOUT_SECONDS: byLength('6', '12'),
+      CRAWL_TIMEOUT_SECONDS: byLength('9', '12'),
       BROWSER_PAGES: '2',
     },
   });

@@ -79,7 +79,7 @@ let site: Site;
 beforeAll(async () => {
   site = await startSite({ routes });
   app = await startApp({
-    env: { NETWORK_ALLOW: `${site.host},127.0.0.1:1`, CRAWL_TIMEOUT_SECONDS: '12' },
+    env: { NETWORK_ALLOW: `${site.host},127.0.0.1:1`, CRAWL_TIMEOUT_SECONDS: '30' },
   });
 });
 
