@@ -53,7 +53,7 @@ const routes = {
     </script>`,
   ),
   '/posts': htmlRoute(
-    `<form method="post" action="/posted"><textarea name="a"></textarea></form><script>
+    `<form method="post" action="/posted"><textarea name="a" hidden></textarea></form><script>
       const [form] = document.forms;
       form.a.value = 'x'.repeat(3e6);
       form.submit();
