@@ -15,6 +15,8 @@ export interface Mongod extends AsyncDisposable {
   readonly uri: string;
   /** Where its data are. */
   readonly folder: string;
+  /** What it said last if it ended by itself. */
+  readonly crash: string | undefined;
   /** Stops it in good order. */
   stop(): Promise<void>;
   /** Kills it as a crash would. */
@@ -109,6 +111,7 @@ export async function startMongod(program: string, data?: string): Promise<Mongo
   if (data !== undefined) await cp(data, folder, { recursive: true, preserveTimestamps: true });
   const port = await freePort();
   let child: ChildProcess | undefined;
+  let crash: string | undefined;
 
   /** What a killed server has left is in use until its last process has ended. */
   const start = (): Promise<void> =>
@@ -119,15 +122,18 @@ export async function startMongod(program: string, data?: string): Promise<Mongo
     const args = ['--dbpath', folder, ...address, '--replSet', 'rs0'];
     const started = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     child = started;
+    crash = undefined;
     let errors = '';
     started.stderr.on('data', (chunk: Buffer) => {
       errors = (errors + chunk.toString()).slice(-2_000);
     });
     await new Promise<void>((resolve, reject) => {
       started.once('error', reject);
-      started.once('exit', (code) =>
-        reject(new Error(`mongod ended with code ${code}: ${errors}`)),
-      );
+      started.once('exit', (code, signal) => {
+        const end = `mongod ended with ${signal ?? code}: ${errors}`;
+        if (child === started) crash = end;
+        reject(new Error(end));
+      });
       createInterface(started.stdout).on('line', (line) => {
         if (line.includes('Waiting for connections')) resolve();
       });
@@ -149,6 +155,9 @@ export async function startMongod(program: string, data?: string): Promise<Mongo
   return {
     uri: `mongodb://127.0.0.1:${port}`,
     folder,
+    get crash() {
+      return crash;
+    },
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
     suspend: () => void child?.kill('SIGSTOP'),

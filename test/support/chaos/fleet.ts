@@ -12,6 +12,8 @@ export const USUAL_DISTURBANCES: readonly Disturbance[] = ['kill', 'drain', 'sto
 
 /** A database that can be killed and started again. */
 export interface KillableDatabase {
+  /** What it said last if it ended by itself. */
+  readonly crash: string | undefined;
   kill(): Promise<void>;
   start(): Promise<void>;
 }
@@ -81,11 +83,19 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     const started = await begin().catch(async (error: unknown) => {
       // A database that was killed may need longer to recover, on a busy machine.
       await databaseBack;
-      if (databaseKills === killsBefore) throw error;
-      return await begin();
+      if (databaseKills === killsBefore) throw withCrash(error);
+      return await begin().catch((again: unknown) => {
+        throw withCrash(again);
+      });
     });
     processes[place] = started;
     if (closing) await started?.kill9();
+  }
+
+  /** Names the database as the cause if it has ended by itself. */
+  function withCrash(error: unknown): unknown {
+    const crash = database?.crash;
+    return crash === undefined ? error : new Error(crash, { cause: error });
   }
 
   async function restart(killed: KillableDatabase, ms: number): Promise<void> {
