@@ -1,6 +1,7 @@
 import { type App, startApp } from './app/app.ts';
 import { ConfigError, describeConfig, readConfig } from './config/config.ts';
 import { VERSION } from './config/version.ts';
+import { freeWhenIdle } from './idle-memory.ts';
 import { createLogger } from './observability/create-logger.ts';
 import { printWelcome } from './welcome.ts';
 import { whenOrphaned } from './when-orphaned.ts';
@@ -94,6 +95,7 @@ async function main(): Promise<void> {
   });
   if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(() => stop('npm has ended', 0));
   const app = await starting;
+  freeWhenIdle();
   logger.info({ version: VERSION, url: app.url, role: config.role }, 'started');
   printWelcome(app, config);
   if (config.role !== 'api') app.warmUp();

@@ -157,7 +157,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   ],
   'welcome.ts': ['config', 'app'],
   'when-orphaned.ts': [],
-  'main.ts': ['config', 'app', 'observability', 'welcome.ts', 'when-orphaned.ts'],
+  'idle-memory.ts': [],
+  'main.ts': ['config', 'app', 'observability', 'welcome.ts', 'when-orphaned.ts', 'idle-memory.ts'],
 };
 
 interface Import {
