@@ -114,6 +114,10 @@ function describe(title: string, report: ChaosReport): string {
   const { kill, drain, stop, database, clock, network } = report.disturbances;
   const outage =
     database > 0 ? ` (unavailable for ${report.longestOutage.toFixed(0)} s at most)` : '';
+  const crashes =
+    report.crashes.length > 0
+      ? ` The database ended by itself ${report.crashes.length} times and was started again.`
+      : '';
   const rows = report.rows.map(
     ({ crawler, most, usage, acknowledged, again, pushedAgain, fromStorage, longestWait }) =>
       [
@@ -134,7 +138,7 @@ function describe(title: string, report: ChaosReport): string {
         .trim(),
   );
   return [
-    `${title}: ${kill} killed (-9), ${drain} drained (SIGTERM), ${stop} stopped and continued, database killed ${database} times${outage}, clocks set ${clock} times, network disturbed ${network} times.`,
+    `${title}: ${kill} killed (-9), ${drain} drained (SIGTERM), ${stop} stopped and continued, database killed ${database} times${outage}, clocks set ${clock} times, network disturbed ${network} times.${crashes}`,
     [
       '| crawler | limit | most at once | slots used | of all slots | URLs | crawled again | failed, pushed again | from storage | longest wait |',
       '|---|---|---|---|---|---|---|---|---|---|',

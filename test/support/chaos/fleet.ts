@@ -34,6 +34,8 @@ export interface Fleet extends AsyncDisposable {
   readonly done: Readonly<Record<Disturbance, number>>;
   /** The longest time that a killed database was unavailable, in seconds. */
   readonly longestOutage: number;
+  /** What the database said last each time it ended by itself. It was started again. */
+  readonly crashes: readonly string[];
   /** Faults of the processes themselves: drains that ended with another code than 0. */
   readonly faults: readonly string[];
   /** The last lines that the processes logged. */
@@ -70,6 +72,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   /** Resolves when a killed database is there again. */
   let databaseBack: Promise<unknown> = Promise.resolve();
   let longestOutage = 0;
+  const crashes: string[] = [];
   let closing = false;
 
   async function start(place: number): Promise<void> {
@@ -83,19 +86,11 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     const started = await begin().catch(async (error: unknown) => {
       // A database that was killed may need longer to recover, on a busy machine.
       await databaseBack;
-      if (databaseKills === killsBefore) throw withCrash(error);
-      return await begin().catch((again: unknown) => {
-        throw withCrash(again);
-      });
+      if (databaseKills === killsBefore) throw error;
+      return await begin();
     });
     processes[place] = started;
     if (closing) await started?.kill9();
-  }
-
-  /** Names the database as the cause if it has ended by itself. */
-  function withCrash(error: unknown): unknown {
-    const crash = database?.crash;
-    return crash === undefined ? error : new Error(crash, { cause: error });
   }
 
   async function restart(killed: KillableDatabase, ms: number): Promise<void> {
@@ -152,44 +147,55 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     },
   };
 
+  async function disturb(what: Disturbance, place: number, ms: number): Promise<void> {
+    const key = what === 'kill' || what === 'drain' || what === 'stop' ? place : what;
+    if (disturbed.has(key)) return;
+    disturbed.add(key);
+    try {
+      if (what === 'database') {
+        if (database === undefined) return;
+        databaseKills += 1;
+        const restarted = restart(database, ms);
+        // The caller awaits it as well.
+        databaseBack = restarted.catch(() => undefined);
+        await restarted;
+        databaseKills += 1;
+      } else if (what === 'network') {
+        databaseKills += 1;
+        await network?.disturb(ms);
+        databaseKills += 1;
+      } else if (what === 'clock') await clocks[place]?.set(ms);
+      else {
+        const service = processes[place];
+        if (service === undefined) return;
+        await disturbProcess[what](service, place, ms);
+      }
+      done[what] += 1;
+    } finally {
+      disturbed.delete(key);
+    }
+  }
+
   await Promise.all(Array.from({ length: places }, (_, place) => start(place)));
+  /** As a supervisor of a database does: it starts one again that has ended by itself. */
+  const supervisor = setInterval(() => {
+    const { crash } = database ?? {};
+    if (crash === undefined || disturbed.has('database')) return;
+    crashes.push(crash);
+    disturb('database', 0, 0).catch((error: unknown) => faults.push(String(error)));
+  }, 500);
+
   return {
     done,
     get longestOutage() {
       return longestOutage;
     },
+    crashes,
     faults,
     running: () =>
       processes.filter((each, place) => each && !stopped.has(place)) as ServiceProcess[],
     isWhole: () => disturbed.size === 0,
-    async disturb(what, place, ms) {
-      const key = what === 'kill' || what === 'drain' || what === 'stop' ? place : what;
-      if (disturbed.has(key)) return;
-      disturbed.add(key);
-      try {
-        if (what === 'database') {
-          if (database === undefined) return;
-          databaseKills += 1;
-          const restarted = restart(database, ms);
-          // The caller awaits it as well.
-          databaseBack = restarted.catch(() => undefined);
-          await restarted;
-          databaseKills += 1;
-        } else if (what === 'network') {
-          databaseKills += 1;
-          await network?.disturb(ms);
-          databaseKills += 1;
-        } else if (what === 'clock') await clocks[place]?.set(ms);
-        else {
-          const service = processes[place];
-          if (service === undefined) return;
-          await disturbProcess[what](service, place, ms);
-        }
-        done[what] += 1;
-      } finally {
-        disturbed.delete(key);
-      }
-    },
+    disturb,
     log() {
       const now = processes.map((each) =>
         ((each?.output ?? '') + (each?.errors ?? '')).slice(-LOGGED_CHARACTERS),
@@ -198,6 +204,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     },
     async [Symbol.asyncDispose]() {
       closing = true;
+      clearInterval(supervisor);
       await Promise.all(
         processes.map(async (service) => {
           // One that is stopped dies of it as well.

@@ -65,6 +65,8 @@ export interface ChaosReport {
   readonly disturbances: Readonly<Record<Disturbance, number>>;
   /** The longest time that a killed database was unavailable, in seconds. */
   readonly longestOutage: number;
+  /** What the database said last each time it ended by itself. It was started again. */
+  readonly crashes: readonly string[];
   /** Deliveries beyond the first of a `rid`. */
   readonly deliveredAgain: number;
   /** Seconds for which the use of slots was measured. */
@@ -175,6 +177,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     })),
     disturbances: fleet.done,
     longestOutage: fleet.longestOutage,
+    crashes: fleet.crashes,
     deliveredAgain: receiver.again,
     measuredSeconds: usage.seconds,
     log: fleet.log(),
