@@ -217,7 +217,7 @@ test('a crawl time of few seconds is enough for pages, and a server that never a
   await using open = await listen(silent);
   const { port } = open;
   await using own = await startApp({
-    env: { NETWORK_ALLOW: `${site.host},127.0.0.1:${port}`, CRAWL_TIMEOUT_SECONDS: '4' },
+    env: { NETWORK_ALLOW: `${site.host},127.0.0.1:${port}`, CRAWL_TIMEOUT_SECONDS: '6' },
   });
   expect(await crawlInBrowser(own, `${site.url}/script`)).toMatchObject({ cb_status: 200 });
   expect(await crawlInBrowser(own, `http://127.0.0.1:${port}/`)).toMatchObject({
