@@ -205,6 +205,12 @@ export const errorTable: readonly ErrorReason[] = [
     meaning: 'The push rate of the token (`PUSH_RATE_PER_SECOND`) is reached.',
   },
   {
+    reason: 'request_id_used',
+    as: ['exhausted'],
+    meaning:
+      'An earlier call with this `request_id` did not queue the item, for whatever reason. Push it with another `request_id`.',
+  },
+  {
     reason: 'crawler_queue_full',
     as: ['exhausted'],
     meaning: 'The crawler has `CRAWLER_QUEUE_LIMIT` waiting URLs.',

@@ -32,14 +32,18 @@ export interface PushRequest {
    * `crawler_not_found` if the crawler has changed since.
    */
   readonly settings?: number;
-  /** Makes a repeated call return the outcomes of the first, for 24 hours. */
+  /** Makes a repeated call return the outcomes and places of the first, for 24 hours. */
   readonly requestId?: string;
+  /** With `requestId`: the place of each job in the caller's list. */
+  readonly places?: readonly number[];
 }
 
 /** The result of one push. */
 export interface PushReceipt {
-  /** One for each job, in order. */
+  /** One for each job, in order; those of the first call if it is repeated. */
   readonly outcomes: readonly PushOutcome[];
+  /** {@link PushRequest.places} of the outcomes of a first call, if it is repeated. */
+  readonly places?: readonly number[];
   /**
    * True for the one push that took the account over its limit. The next one can be true only after
    * the account has fallen to 90 % of the limit.

@@ -217,6 +217,29 @@ test('items of a batch with a value of another type are refused by its name, and
   expect((await shop.post('push_batch', request)).json).toEqual(json);
 });
 
+test('a repeated request_id answers each item by its place, whatever is valid by then', async () => {
+  const app = shared();
+  const shop = await createCrawler(app, 'shop');
+  await shop.post('pause');
+  const send = async (...urls: string[]) => {
+    const items = urls.map((url) => ({ url }));
+    const { status, json } = await shop.post('push_batch', { items, request_id: 'once' });
+    expect([status, json.results.length]).toEqual([200, urls.length]);
+    return json.results as { rid?: string; error?: { code: string } }[];
+  };
+  const [refused, queued] = await send('no url', urlOf(1));
+  expect(refused?.error?.code).toBe('invalid_url');
+  const [unqueued, same, beyond] = await send(urlOf(2), urlOf(1), urlOf(3));
+  expect([unqueued?.error?.code, same]).toEqual(['request_id_used', queued]);
+  expect(beyond?.error).toMatchObject({
+    code: 'request_id_used',
+    field: 'request_id',
+    retry_after_ms: 1,
+  });
+  expect((await send('no url', 'no url'))[1]).toEqual(queued);
+  expect((await shop.details()).activity).toMatchObject({ pushed: 1 });
+});
+
 test('lines of a file with a value of another type are refused, and cost no other', async () => {
   const app = shared();
   const shop = await createCrawler(app, 'shop');

@@ -80,6 +80,14 @@ interface ParsedBatch {
   /** A job, or the error of the item, in the order of the items. */
   readonly items: readonly (Job | DomainError)[];
   readonly jobs: readonly Job[];
+  /** Where each job is in `items`. */
+  readonly places: readonly number[];
+}
+
+/** What became of jobs of a batch, and where each is in its items. */
+interface Queued {
+  readonly outcomes: readonly PushOutcome[];
+  readonly places: readonly number[];
 }
 
 /** How many jobs of a batch, from the first on, may be queued, and the error of the others. */
@@ -102,7 +110,8 @@ export function createPushing(deps: PushingDeps): Pushing {
     const items = inputs.map((input) =>
       attempt((): Job => toJob(input, crawler, { clock, now, offer, traceparent })),
     );
-    return { crawler, items, jobs: items.filter(isJob) };
+    const places = items.flatMap((item, place) => (isJob(item) ? [place] : []));
+    return { crawler, items, jobs: items.filter(isJob), places };
   }
 
   async function takeRate(owner: TokenOwner, count: number) {
@@ -124,31 +133,32 @@ export function createPushing(deps: PushingDeps): Pushing {
   }
 
   async function queue(
-    { crawler, jobs }: ParsedBatch,
+    { crawler, jobs, places }: ParsedBatch,
     granted: number,
     owner: TokenOwner,
     requestId: string,
     isFresh = false,
-  ): Promise<readonly PushOutcome[]> {
+  ): Promise<Queued> {
     // With a request_id even an empty push has outcomes: those of the first call.
-    if (granted === 0 && requestId === '') return [];
+    if (granted === 0 && requestId === '') return { outcomes: [], places };
     const { crawlerId, accountId } = crawler;
     const settings = isFresh ? {} : { settings: crawler.updatedAt.getTime() };
     const request = { crawlerId, accountId, jobs: jobs.slice(0, granted), ...settings };
-    const named = requestId === '' ? request : { ...request, requestId };
+    const named = requestId === '' ? request : { ...request, requestId, places };
     const pushed = store.queue.push([named], limits, clock.now());
     const begun = beginRun(crawlerId);
     const [receipt] = await pushed;
     if (receipt === undefined) throw new Error('the store returned no receipt');
     logPushed(deps.logger, crawlerId, receipt.outcomes);
     if (receipt.crossedAccountLimit) deps.onAccountLimitReached(owner);
-    if (begun) return receipt.outcomes;
+    const queued = { outcomes: receipt.outcomes, places: receipt.places ?? places };
+    if (begun) return queued;
     deps.dispatcher.notify(crawlerId);
     // A start that is lost with this process is made up for by the upkeep.
     if (!receipt.leased && !deps.scheduler.runNow('crawl', crawlerId)) {
       await deps.scheduler.wake('crawl', crawlerId, clock.now());
     }
-    return receipt.outcomes;
+    return queued;
   }
 
   /**
@@ -161,18 +171,23 @@ export function createPushing(deps: PushingDeps): Pushing {
     return deps.scheduler.runNow('crawl', crawlerId);
   }
 
-  /** Pairs the jobs of the batch with their outcomes; jobs without one were not admitted. */
+  /**
+   * Pairs the items of the batch with their outcomes. A job without one was not admitted, or a first
+   * call with the `request_id` did not queue it.
+   */
   function toResults(
-    { crawler, items }: ParsedBatch,
-    outcomes: readonly PushOutcome[],
-    notAdmitted: () => DomainError,
+    { crawler, items, places }: ParsedBatch,
+    queued: Queued,
+    { granted, refusal }: Admission,
   ): PushedItem[] {
-    const remaining = outcomes.values();
-    return items.map((item): PushedItem => {
-      if (item instanceof DomainError) return { error: item };
-      const next = remaining.next();
-      if (next.done === true) return { error: notAdmitted() };
-      const outcome = next.value;
+    const admitted = new Set(places.slice(0, granted));
+    const outcomes = new Map(queued.outcomes.map((each, at) => [queued.places[at], each]));
+    return items.map((item, place): PushedItem => {
+      const outcome = outcomes.get(place);
+      if (outcome === undefined) {
+        if (item instanceof DomainError) return { error: item };
+        return { error: admitted.has(place) ? requestIdUsed() : refusal() };
+      }
       return 'rid' in outcome ? outcome : { error: toError(outcome.refused, crawler, limits) };
     });
   }
@@ -213,16 +228,17 @@ export function createPushing(deps: PushingDeps): Pushing {
     if (batch.jobs.length === 0) {
       batch = await parse(await access.findRecent(owner, reference), inputs, span);
     }
-    const { granted, refusal } = await admit(owner, batch.jobs);
-    let outcomes = await queue(batch, granted, owner, requestId);
-    if (outcomes.some((each) => 'refused' in each && each.refused === 'crawler_not_found')) {
+    const admission = await admit(owner, batch.jobs);
+    const { granted } = admission;
+    let queued = await queue(batch, granted, owner, requestId);
+    if (queued.outcomes.some((each) => 'refused' in each && each.refused === 'crawler_not_found')) {
       // The crawler was changed or removed after it was looked up; another process may have made a
       // new one of the same name.
       access.forget(batch.crawler);
       batch = await parse(await access.findRecent(owner, reference), inputs, span);
-      outcomes = await queue(batch, granted, owner, requestId, true);
+      queued = await queue(batch, granted, owner, requestId, true);
     }
-    const results = toResults(batch, outcomes, refusal);
+    const results = toResults(batch, queued, admission);
     const accepted = results.filter((item) => 'rid' in item).length;
     deps.onPushed(accepted, results.length - accepted);
     return results;
@@ -284,6 +300,16 @@ function rateLimited(perSecond: number, retryAfterMs: number): DomainError {
     'rate_limited',
     `The push rate is ${perSecond} URLs per second per token.`,
     { retryAfterMs: Math.max(retryAfterMs, 1), metadata: { limit: perSecond } },
+  );
+}
+
+/** A refusal that may be repeated, with another `request_id`. */
+function requestIdUsed(): DomainError {
+  return new DomainError(
+    'exhausted',
+    'request_id_used',
+    'The first call with this request_id did not queue this item; push it with another request_id.',
+    { field: 'request_id', retryAfterMs: 1 },
   );
 }
 

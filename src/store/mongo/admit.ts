@@ -1,5 +1,6 @@
 import type { ClientSession } from 'mongodb';
 import { toWall } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
 import type { Job } from '../../domain/job.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
@@ -25,6 +26,8 @@ export interface Admission {
   readonly now: Date;
   /** The `_id` of its memory, if the push may be repeated. */
   readonly requestKey: string | undefined;
+  /** What is remembered with it. */
+  readonly places: readonly number[] | undefined;
 }
 
 /** What a process remembers of a queue. */
@@ -72,7 +75,7 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
 
   /** Inserts what there is room for; undefined when the crawler is not there. */
   async function insert(admission: Admission, room: number): Promise<Inserted | undefined> {
-    const { crawlerId, accountId, jobs, settings, limits, now, requestKey } = admission;
+    const { crawlerId, accountId, jobs, settings, limits, now, requestKey, places } = admission;
     const lane = await lanes.enlist(crawlerId, 'push', now);
     const [crawler, queueOf] = await Promise.all([
       collections.crawlers.findOne(
@@ -103,6 +106,7 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
             _id: requestKey,
             crawlerId,
             outcomes: inserted.outcomes,
+            ...defined({ places }),
             expiresAt: new Date(toWall(collections.time, now).getTime() + PUSH_REQUEST_MS),
           };
     const push = lanes.newWriteId();

@@ -233,6 +233,8 @@ export interface PushRequestDocument {
   readonly _id: string;
   readonly crawlerId: string;
   readonly outcomes: readonly PushOutcome[];
+  /** Absent if version 0.2.0 wrote it. */
+  readonly places?: readonly number[];
   readonly expiresAt: Date;
 }
 

@@ -1,4 +1,5 @@
 import { toWall } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest, QueueStore } from '../store.ts';
 import { createAdmission, wake } from './admit.ts';
 import type { Collections } from './collections.ts';
@@ -32,10 +33,11 @@ export function createPush(collections: Collections, lanes: Lanes): QueueStore['
   const { pushRequests } = collections;
   const grouped = createGroups(async (group) => {
     const { request, limits, requestKey } = group[0] as Waiting;
-    const { crawlerId, accountId, settings } = request;
+    const { crawlerId, accountId, settings, places } = request;
     const { now } = group.at(-1) as Waiting;
     const jobs = group.flatMap((each) => each.request.jobs);
-    const admission = { crawlerId, accountId, jobs, settings, limits, now, requestKey };
+    const named = { requestKey, places };
+    const admission = { crawlerId, accountId, jobs, settings, limits, now, ...named };
     const { outcomes, crossedAccountLimit, leased } = await admit(admission);
     let index = 0;
     return group.map((each) => ({
@@ -56,7 +58,8 @@ export function createPush(collections: Collections, lanes: Lanes): QueueStore['
     // The process of that call may have died before it woke the crawler.
     const crawler = await wake(collections, crawlerId, found.outcomes.length, now);
     const leased = isLive(crawler?.leaseUntil, now);
-    return { outcomes: found.outcomes, crossedAccountLimit: false, leased };
+    const { outcomes, places } = found;
+    return { outcomes, ...defined({ places }), crossedAccountLimit: false, leased };
   }
 
   /** A push that may be repeated: what it returns is written with its jobs. */

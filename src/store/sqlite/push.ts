@@ -1,6 +1,6 @@
 import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { EPISODE_END, PUSH_REQUEST_MS } from '../rules.ts';
-import type { PushLimits, PushOutcome } from '../store.ts';
+import type { PushLimits, PushOutcome, PushReceipt } from '../store.ts';
 import { openBatches } from './batch-counts.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
@@ -49,7 +49,7 @@ export function pushTogether(sql: Sql, calls: readonly PushArguments[]): RowsRec
     const { account } = target;
     const leased = target.leaseUntil > now.getTime();
     const known = findOutcomes(sql, request, now);
-    if (known !== undefined) return { outcomes: known, crossedAccountLimit: false, leased };
+    if (known !== undefined) return { ...known, crossedAccountLimit: false, leased };
     const queuedBefore = account.queued;
     const { outcomes, accepted, bytes } = insertAccepted(sql, request, { limits, target, now });
     notePriorities(sql, request, target);
@@ -126,12 +126,11 @@ function readTarget(sql: Sql, crawlerId: string, accountId: string) {
   };
 }
 
+/** What an earlier call of the same request left. */
+type Known = Pick<PushReceipt, 'outcomes' | 'places'>;
+
 /** The outcomes of an earlier call of the same request. */
-function findOutcomes(
-  sql: Sql,
-  { crawlerId, requestId }: PushRows,
-  now: Date,
-): PushOutcome[] | undefined {
+function findOutcomes(sql: Sql, { crawlerId, requestId }: PushRows, now: Date): Known | undefined {
   if (requestId === undefined) return undefined;
   const row = sql.get(
     `SELECT outcomes FROM push_requests
@@ -140,13 +139,16 @@ function findOutcomes(
     requestId,
     now.getTime(),
   );
-  return row === undefined ? undefined : (JSON.parse(String(row.outcomes)) as PushOutcome[]);
+  if (row === undefined) return undefined;
+  const known = JSON.parse(String(row.outcomes)) as Known | PushOutcome[];
+  // Version 0.2.0 wrote the outcomes alone.
+  return Array.isArray(known) ? { outcomes: known } : known;
 }
 
 /** Keeps the outcomes for a repetition of the request. */
 function keepOutcomes(
   sql: Sql,
-  { crawlerId, requestId }: PushRows,
+  { crawlerId, requestId, places }: PushRows,
   outcomes: readonly PushOutcome[],
   now: Date,
 ): void {
@@ -154,7 +156,7 @@ function keepOutcomes(
   const row = {
     crawler_id: crawlerId,
     request_id: requestId,
-    outcomes: JSON.stringify(outcomes),
+    outcomes: JSON.stringify({ outcomes, places }),
     expires_at: now.getTime() + PUSH_REQUEST_MS,
   };
   const replaced = 'outcomes = excluded.outcomes, expires_at = excluded.expires_at';

@@ -243,6 +243,21 @@ export function pushContract(open: OpenStore): void {
     );
 
     test(
+      'is answered with the places of the first call',
+      withStore(open, async ({ store, crawler }) => {
+        const made = await crawler();
+        const { crawlerId, accountId } = made;
+        const send = async (...places: number[]) => {
+          const jobs = makeJobs(made, places.length);
+          const request = { crawlerId, accountId, jobs, requestId: 'same', places };
+          return only(await store.queue.push([request], LIMITS, at(0)));
+        };
+        const { outcomes } = await send(1, 3);
+        expect(await send(0, 1, 2)).toMatchObject({ outcomes, places: [1, 3] });
+      }),
+    );
+
+    test(
       'is not answered for good by a call whose rate left nothing to queue',
       withStore(open, async ({ store, crawler, counters }) => {
         const made = await crawler();
