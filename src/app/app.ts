@@ -6,6 +6,7 @@ import { type Backups, createBackups } from '../backup/backups.ts';
 import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
 import { type AppTiming, appTiming } from '../config/timing.ts';
+import { unusedSettings } from '../config/unused-settings.ts';
 import { VERSION } from '../config/version.ts';
 import type { Clock, ServiceClock } from '../domain/clock.ts';
 import type { AdjustableLogger, Logger } from '../domain/logger.ts';
@@ -213,6 +214,7 @@ async function listen(
   });
   const exposed = exposureWarning(config);
   if (exposed !== undefined) logger.warn({ host: config.host }, exposed);
+  for (const warning of unusedSettings(config)) logger.warn({}, warning);
   const url = listenUrl(config, port);
   publicUrl.listening(url);
   return { port, url };

@@ -10,6 +10,7 @@ import { createConsoleSite } from '../console-assets/console-site.ts';
 import type { ConsoleSessions } from '../console-session/console-sessions.ts';
 import { createEdge, type Edge } from '../edge/edge.ts';
 import type { EdgeTls } from '../edge/http-servers.ts';
+import { databaseAnswers } from '../observability/database-answers.ts';
 import { compatAdapters } from '../rest/compat/compat-adapters.ts';
 import { screenshotAdapters } from '../rest/compat/screenshots.ts';
 import { createGateway } from '../rest/gateway.ts';
@@ -41,12 +42,7 @@ export function wireEdge(
   { service, store, operator, backups, sessions }: EdgeParts,
 ): Edge {
   const { config, logger, clock, pools, publicUrl } = context;
-  const isReady = sharingAnswers(() =>
-    store.ping().then(
-      () => true,
-      () => false,
-    ),
-  );
+  const isReady = sharingAnswers(() => databaseAnswers(() => store.ping()));
   const admission = withAudit(createAdmission(service.authenticator), logger);
   const table = createMethods({
     service,

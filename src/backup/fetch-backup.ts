@@ -1,8 +1,12 @@
 import { createWriteStream } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { request as requestPlain } from 'node:http';
+import { request as requestSecure } from 'node:https';
 import { createInterface } from 'node:readline';
-import { Readable } from 'node:stream';
+import { json } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
+import { defined } from '../domain/defined.ts';
 import { type BackupContent, checkBackup } from './check-backup.ts';
 import { type BackupProgress, sync } from './write-backup.ts';
 
@@ -18,21 +22,20 @@ export type FetchProgress =
 export async function fetchBackup(options: {
   readonly url: string;
   readonly adminToken: string;
+  /** Certificate authority of the service, in PEM; those that Node knows if absent. */
+  readonly ca?: string;
   readonly file: string;
   readonly onProgress: (progress: FetchProgress) => void;
   readonly signal?: AbortSignal;
 }): Promise<BackupContent> {
   const { url, file, onProgress } = options;
   const base = url.replace(/\/$/, '');
-  const call = async (method: string, path: string): Promise<Response> => {
-    const reply = await fetch(base + path, {
-      method,
-      headers: { authorization: `Bearer ${options.adminToken}` },
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
-    }).catch((error: unknown) => {
-      throw new Error(`The service at ${base} does not answer.`, { cause: error });
+  const call = async (method: string, path: string): Promise<IncomingMessage> => {
+    const reply = await ask(new URL(base + path), method, options).catch((error: unknown) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new Error(`The service at ${base} does not answer: ${reason}.`, { cause: error });
     });
-    if (!reply.ok) throw await refusal(reply);
+    if (reply.statusCode !== 200) throw await refusal(reply);
     return reply;
   };
   const made = await readLines(await call('POST', '/backup'), onProgress);
@@ -41,7 +44,7 @@ export async function fetchBackup(options: {
     const reply = await call('GET', `/backup/${made.name}`);
     await (await open(part, 'w', 0o600)).close();
     let bytes = 0;
-    const counted = Readable.fromWeb(reply.body as never).on('data', (chunk: Uint8Array) => {
+    const counted = reply.on('data', (chunk: Uint8Array) => {
       bytes += chunk.byteLength;
       onProgress({ step: 'fetch', bytes, of: made.bytes });
     });
@@ -63,10 +66,10 @@ interface Made {
 }
 
 async function readLines(
-  reply: Response,
+  reply: IncomingMessage,
   onProgress: (progress: BackupProgress) => void,
 ): Promise<Made> {
-  const lines = createInterface({ input: Readable.fromWeb(reply.body as never) });
+  const lines = createInterface({ input: reply });
   for await (const line of lines) {
     const value = JSON.parse(line) as
       | BackupProgress
@@ -79,7 +82,22 @@ async function readLines(
   throw new Error('The service ended before its backup.');
 }
 
-async function refusal(reply: Response): Promise<Error> {
-  const body = (await reply.json().catch(() => ({}))) as { error?: string };
-  return new Error(body.error ?? `The service answered ${reply.status}.`);
+/** Resolves when the head of the reply is there. */
+function ask(
+  url: URL,
+  method: string,
+  { adminToken, ca, signal }: { adminToken: string; ca?: string; signal?: AbortSignal },
+): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const request = url.protocol === 'https:' ? requestSecure : requestPlain;
+  const headers = { authorization: `Bearer ${adminToken}` };
+  request(url, { method, headers, ...defined({ ca, signal }) }, resolve)
+    .on('error', reject)
+    .end();
+  return promise;
+}
+
+async function refusal(reply: IncomingMessage): Promise<Error> {
+  const body = (await json(reply).catch(() => ({}))) as { error?: string };
+  return new Error(body.error ?? `The service answered ${reply.statusCode}.`);
 }

@@ -45,6 +45,15 @@ export function url(...schemes: readonly string[]) {
   };
 }
 
+/** One e-mail address, with a name before it or without, or nothing. */
+export function mailAddress(value: string): string {
+  const address = /<([^<>]*)>$/.exec(value.trim())?.[1] ?? value.trim();
+  if (value !== '' && !/^[^\s@<>,;]+@[^\s@<>,;]+$/.test(address)) {
+    throw new Error(`must be one e-mail address, not "${value}"`);
+  }
+  return value;
+}
+
 /** A token that is not easily guessed, or nothing. */
 export function token(value: string): string {
   if (value === '') return value;

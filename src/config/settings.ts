@@ -8,7 +8,16 @@ import { browserSettings } from './browser-settings.ts';
 import { observabilitySettings } from './observability-settings.ts';
 import { parseProxies } from './parse-proxies.ts';
 import { quotaSettings } from './quota-settings.ts';
-import { type ConfigText, choice, integer, text, token, tokens, url } from './setting-parsers.ts';
+import {
+  type ConfigText,
+  choice,
+  integer,
+  mailAddress,
+  text,
+  token,
+  tokens,
+  url,
+} from './setting-parsers.ts';
 import { usableMemory } from './usable-memory.ts';
 
 export type { ConfigText };
@@ -302,13 +311,13 @@ export const settings = {
   mailFrom: {
     variable: 'MAIL_FROM',
     fallback: 'queued-crawler@localhost',
-    parse: text,
+    parse: mailAddress,
     meaning: 'Sender of notices.',
   },
   accountEmail: {
     variable: 'ACCOUNT_EMAIL',
     fallback: '',
-    parse: text,
+    parse: mailAddress,
     meaning: 'Where notices to account default go.',
   },
   ...browserSettings,

@@ -92,6 +92,8 @@ export interface CrawlLane {
   /** Aborts a crawl, whose outcome is dropped, or forgets the job if it still waits. */
   abort(rid: string): void;
   abortAll(reason: WorkAborted): void;
+  /** Starts and reads nothing from now on, and forgets what was read ahead. */
+  stop(): void;
   /** Aborts and drops everything, and gives all room back. */
   close(): void;
 }
@@ -127,6 +129,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   lanes.watch(deps.onChange);
   let crawler: Crawler | undefined;
   let closed = false;
+  let stopped = false;
   let timer: NodeJS.Timeout | undefined;
 
   /** Whether it waits for a slot, or for memory, that others use now. */
@@ -215,7 +218,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
 
   /** Starts jobs that were read ahead while there is room for their crawls. */
   function fill(): void {
-    if (crawler === undefined || closed || !deps.mayStart()) return;
+    if (crawler === undefined || stopped || !deps.mayStart()) return;
     const claimant = { accountId: crawler.accountId, crawlerId };
     while (hasRoom(crawler)) {
       const job = ahead.first(clock.now());
@@ -263,6 +266,14 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     return look;
   }
 
+  function stop(): void {
+    stopped = true;
+    clearTimeout(timer);
+    waitingSlot.cancel();
+    waitingMemory.cancel();
+    ahead.clear();
+  }
+
   return {
     get inFlight() {
       return board.crawling;
@@ -303,7 +314,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       const outcomes = taken.ended.map(({ outcome }) => outcome);
       const kept = new Map<string, KeptPage>(taken.ended.map((each) => [each.outcome.rid, each]));
       if (!looks) ahead.rest(new Date(clock.now().getTime() + LOOK_AGAIN_MS));
-      const look = looks ? beginLook(current) : undefined;
+      const look = looks && !stopped ? beginLook(current) : undefined;
       return {
         ended: outcomes,
         started: taken.started,
@@ -339,12 +350,10 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       board.abort(rid, new WorkAborted('dropped'));
     },
     abortAll: board.abortAll,
+    stop,
     close() {
       closed = true;
-      clearTimeout(timer);
-      waitingSlot.cancel();
-      waitingMemory.cancel();
-      ahead.clear();
+      stop();
       board.abortAll(new WorkAborted('dropped'));
       board.clear();
     },

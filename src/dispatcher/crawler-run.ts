@@ -35,6 +35,8 @@ export interface CrawlerRun {
   refresh(): void;
   /** Aborts one crawl; its outcome is dropped. */
   abortJob(rid: string): void;
+  /** Starts nothing from now on. The run drains once its signal is aborted. */
+  leave(): void;
   /** Ends the run at once; its outcomes are dropped. */
   abort(): void;
   /** Whether other processes have parts of the crawler. */
@@ -146,6 +148,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
       loop?.refresh();
     },
     abortJob: (rid) => loop?.abortJob(rid),
+    leave: () => loop?.leave(),
     abort() {
       states.end('aborted');
       loop?.endWork();

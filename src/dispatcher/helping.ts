@@ -34,7 +34,10 @@ export interface HelpingDeps {
 export interface Helping {
   /** The runs by crawler. */
   readonly runs: ReadonlyMap<string, CrawlerRun>;
-  /** Gives the share of a crawler back, once its crawls under way have ended. */
+  /**
+   * Gives the share of a crawler back, once its crawls under way have ended. It starts nothing from
+   * now on: a run that leads the crawler has the same lanes of hosts.
+   */
   leave(crawlerId: string): void;
   /** Stops looking for crawlers, and waits until what is in flight has ended. */
   close(): Promise<void>;
@@ -98,7 +101,9 @@ export function startHelping(deps: HelpingDeps): Helping {
     for (const crawlerId of others) {
       if (joined >= MAX_JOINED || closing.signal.aborted) return;
       const crawler = await store.crawlers.get(crawlerId);
-      if (crawler === undefined || !deps.hasRoomFor(crawler)) continue;
+      // It may have begun to lead in the meantime.
+      if (crawler === undefined || deps.isLeading(crawlerId)) continue;
+      if (!deps.hasRoomFor(crawler)) continue;
       const slot = deps.runSlots.tryAcquire({ accountId: crawler.accountId, crawlerId }, 1);
       if (slot === undefined) continue;
       joined += 1;
@@ -118,7 +123,10 @@ export function startHelping(deps: HelpingDeps): Helping {
   }, LOOK_MS);
   return {
     runs,
-    leave: (crawlerId) => leaving.get(crawlerId)?.abort(),
+    leave(crawlerId) {
+      leaving.get(crawlerId)?.abort();
+      runs.get(crawlerId)?.leave();
+    },
     async close() {
       clearInterval(timer);
       closing.abort();

@@ -254,7 +254,8 @@ export function createReadAhead(deps: {
       const limit = Math.min(most, Math.floor(room.amount / JOB_BYTES));
       expects = false;
       const maxBytes = room.amount - limit * JOB_BYTES;
-      const hostsHere = Math.min(Math.max(roundHosts, 1), HOSTS_PER_SLOT * slots);
+      // A helper can have digits before it has slots.
+      const hostsHere = Math.min(Math.max(roundHosts, 1), HOSTS_PER_SLOT * Math.max(slots, 1));
       const perHost = Math.ceil(target / hostsHere);
       const { closed, full, surplus, open: openHosts } = lanes.wanted(nowMs(), perHost, afterHost);
       looking = { room, slots, openHosts };

@@ -50,6 +50,8 @@ export interface RunLoop {
    * the work from now on. Its outcomes are dropped.
    */
   endWork(): void;
+  /** Starts nothing from now on. The run drains once its signal is aborted. */
+  leave(): void;
   activity(): RunActivityNow;
   /** Whether other processes have parts of the crawler. */
   readonly isShared: boolean;
@@ -295,6 +297,10 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     endWork() {
       crawls.abortAll(new WorkAborted('dropped'));
       deliveries.abortAll(new WorkAborted('dropped'));
+      pause.wake();
+    },
+    leave() {
+      crawls.stop();
       pause.wake();
     },
     activity: () => ({

@@ -45,7 +45,7 @@ export interface HeldUp {
 /** Why a crawler needs attention, the most urgent first, and what to do. */
 export const attentionReasons = {
   paused_by_monitor:
-    'Make the callback URL answer POST requests, probes included, with a status of 200 to 299. The crawler then resumes by itself; unpause it to resume earlier.',
+    'Make the callback URL answer POST requests, probes included, with 200, 201 or 204. The crawler then resumes by itself; unpause it to resume earlier.',
   deliveries_fail:
     'Let the callback URL acknowledge with 200, 201 or 204 in time; send a test delivery to see its answer. Results are kept and posted again until the retries are used up.',
   crawls_fail:

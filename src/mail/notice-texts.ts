@@ -31,7 +31,7 @@ No URL was lost: the queue is kept, pushes are accepted, and results
 whose delivery failed stay due.
 
 What to do: make the callback URL reachable again and let it answer POST
-requests with a status of 200 to 299, the monitoring's own
+requests with 200, 201 or 204, the monitoring's own
 ({"monitor": true}) included. The crawler then resumes by itself. To
 resume it earlier, unpause it; if the URL has changed, update the
 crawler's callback_url.

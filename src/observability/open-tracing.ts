@@ -51,7 +51,9 @@ export async function openTracing(settings: TracingSettings, logger: Logger): Pr
     exporter.export(spans, (result) => {
       if (result.error !== undefined && performance.now() - warnedAt > WARN_EVERY_MS) {
         warnedAt = performance.now();
-        const reason = result.error.name;
+        const { name, code } = result.error as NodeJS.ErrnoException;
+        // Of an exporter's error it is the HTTP status.
+        const reason = code ?? name;
         logger.warn({ reason, spans: spans.length }, 'traces could not be sent');
       }
       done(result);

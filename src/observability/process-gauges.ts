@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { Gauge, type Registry } from 'prom-client';
+import { databaseAnswers } from './database-answers.ts';
 
 /** What the process depends on. */
 export interface MeasuredProcess {
@@ -11,9 +12,6 @@ export interface MeasuredProcess {
   /** Resolves when the database answers. */
   readonly ping: () => Promise<void>;
 }
-
-/** How long the database has to answer. */
-const PING_MS = 2_000;
 
 /** Makes the gauges of what the process is and depends on. */
 export function createProcessGauges(registry: Registry, measured: MeasuredProcess): void {
@@ -30,7 +28,7 @@ export function createProcessGauges(registry: Registry, measured: MeasuredProces
     help: 'Whether the database answered within two seconds.',
     registers,
     async collect() {
-      this.set(Number(await answers(ping)));
+      this.set(Number(await databaseAnswers(ping)));
     },
   });
   if (database !== 'embedded') return;
@@ -48,18 +46,4 @@ export function createProcessGauges(registry: Registry, measured: MeasuredProces
       }
     },
   });
-}
-
-async function answers(ping: () => Promise<void>): Promise<boolean> {
-  const late = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => late.resolve(false), PING_MS);
-  const answered = ping().then(
-    () => true,
-    () => false,
-  );
-  try {
-    return await Promise.race([answered, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,9 +1,12 @@
 import { Gauge, type Registry } from 'prom-client';
 import { type Clock } from '../domain/clock.ts';
+import { withDeadline } from '../domain/deadline.ts';
 import type { QueueDepth, QueueDepths } from '../store/queue-depth.ts';
 
 /** How old a reading of the queues may be: several scrapers cost the database no more than one. */
 const FRESH_MS = 5_000;
+/** How long a reading may take. A scraper waits for ten seconds by default. */
+const READ_MS = 5_000;
 
 /** What the gauges of the queues are read from. */
 export interface MeasuredQueues {
@@ -97,7 +100,8 @@ function fresh<Value>(read: () => Promise<Value>): () => Promise<Value | undefin
   return () => {
     if (performance.now() - readAt > FRESH_MS) {
       readAt = performance.now();
-      reading = read().catch(() => undefined);
+      const late = () => new Error('the queues were not read in time');
+      reading = withDeadline(read(), READ_MS, late).catch(() => undefined);
     }
     return reading;
   };

@@ -376,6 +376,13 @@ describe.skipIf(program === undefined)('with a MongoDB of its own', () => {
     await load.done;
     mongod.suspend();
     try {
+      const inTime = () => ({ signal: AbortSignal.timeout(8_000) });
+      const [ready, metrics] = await Promise.all([
+        fetch(`${service.url}/readyz`, inTime()),
+        fetch(`${service.url}/metrics`, inTime()),
+      ]);
+      expect(ready.status).toBe(503);
+      expect(await metrics.text()).toMatch(/^queued_crawler_database_up 0$/m);
       // Far longer than the stop may take, and far shorter than the driver waits for an answer.
       const late = wait(15_000, 'still there', { ref: false });
       expect(await Promise.race([service.terminate(), late])).toBe(0);

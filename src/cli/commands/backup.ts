@@ -38,6 +38,7 @@ export function createBackupCommand(context: CommandContext): Command {
               file,
               onProgress,
               signal,
+              ...(settings.ca === undefined ? {} : { ca: settings.ca }),
             })
           : await backupFolder({ dataDir, file, onProgress });
       if (output.isJson) await output.json({ file, ...content });

@@ -1,10 +1,20 @@
+import { performance } from 'node:perf_hooks';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { startHelping } from '../../../src/dispatcher/helping.ts';
 import { createFairPool } from '../../../src/fairness/fair-pool.ts';
 import { silentLogger } from '../../support/loggers.ts';
+import { webhookCrawler } from '../../support/webhook-fixtures.ts';
 
-beforeEach(() => void vi.useFakeTimers());
-afterEach(() => void vi.useRealTimers());
+beforeEach(() => {
+  vi.useFakeTimers();
+  // The main thread is not busy.
+  const idle = { idle: 1, active: 0, utilization: 0 };
+  vi.spyOn(performance, 'eventLoopUtilization').mockReturnValue(idle);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
 
 test('a crawler whose lead has died is woken with the next look, also by a process that has no room to help', async () => {
   const woken: string[] = [];
@@ -30,5 +40,63 @@ test('a crawler whose lead has died is woken with the next look, also by a proce
   });
   await vi.advanceTimersByTimeAsync(2_100);
   expect(woken).toEqual(['crawl a', 'crawl b']);
+  await helping.close();
+});
+
+test('a process that has begun to lead a crawler during its look does not help it', async () => {
+  const leads = new Set<string>();
+  const helped: string[] = [];
+  const helping = startHelping({
+    store: {
+      crawlers: {
+        async get(crawlerId: string) {
+          if (crawlerId === 'a') leads.add(crawlerId);
+          return { ...webhookCrawler(), crawlerId };
+        },
+      } as never,
+    },
+    scheduler: { wake: async () => undefined },
+    shares: { wanted: async () => ({ helper: ['a', 'b'], lead: [] }), join: async () => undefined },
+    clock: { now: () => new Date() },
+    logger: silentLogger,
+    processId: 'here',
+    leaseMs: 8_000,
+    runSlots: createFairPool({ name: 'runs', capacity: 10 }),
+    roomFor: () => 10,
+    hasRoomFor: () => true,
+    isLeading: (crawlerId) => leads.has(crawlerId),
+    createRun({ crawlerId }) {
+      helped.push(crawlerId);
+      return { run: async () => undefined } as never;
+    },
+  });
+  await vi.advanceTimersByTimeAsync(2_100);
+  expect(helped).toEqual(['b']);
+  await helping.close();
+});
+
+test('a run that helps starts nothing more once this process leads its crawler', async () => {
+  const left: string[] = [];
+  const over = Promise.withResolvers<undefined>();
+  const helping = startHelping({
+    store: { crawlers: { get: async () => webhookCrawler() } as never },
+    scheduler: { wake: async () => undefined },
+    shares: { wanted: async () => ({ helper: ['a'], lead: [] }), join: async () => undefined },
+    clock: { now: () => new Date() },
+    logger: silentLogger,
+    processId: 'here',
+    leaseMs: 8_000,
+    runSlots: createFairPool({ name: 'runs', capacity: 10 }),
+    roomFor: () => 10,
+    hasRoomFor: () => true,
+    isLeading: () => false,
+    createRun: (_crawler, signal) =>
+      ({ run: () => over.promise, leave: () => left.push(`aborted: ${signal.aborted}`) }) as never,
+  });
+  await vi.advanceTimersByTimeAsync(2_100);
+  const [crawlerId = ''] = helping.runs.keys();
+  helping.leave(crawlerId);
+  expect(left).toEqual(['aborted: true']);
+  over.resolve(undefined);
   await helping.close();
 });

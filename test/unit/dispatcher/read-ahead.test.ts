@@ -89,6 +89,12 @@ test('a crawler whose slots take few jobs reads few ahead again', () => {
   expect(reading.board.ahead).toBeLessThanOrEqual(SLOTS);
 });
 
+test('a helper that has digits and no slots yet reads a limited number of jobs of each host', () => {
+  const { ahead } = start();
+  const look = ahead.beginLook(crawler, 0);
+  expect(look).toMatchObject({ limit: 8, hosts: { perHost: 4 } });
+});
+
 describe('hosts that have had more than their part, while others are still to be read', () => {
   /** Reads a job of each of `hosts`, numbered from `from` on; the queue has others. */
   function read({ ahead }: Reading, from: number, hosts: number): void {

@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest';
+import { type CrawlLane, createCrawlLane } from '../../../src/dispatcher/crawl-lane.ts';
+import { createHostLanes, type HostLanes } from '../../../src/dispatcher/host-lanes.ts';
+import type { DueJob } from '../../../src/domain/job.ts';
+import { createFairPool } from '../../../src/fairness/fair-pool.ts';
+import type { TurnReceipt } from '../../../src/store/store.ts';
+import { makeJobs } from '../../contract/store/store-harness.ts';
+import { silentLogger } from '../../support/loggers.ts';
+import { webhookCrawler } from '../../support/webhook-fixtures.ts';
+
+const NOW = new Date('2026-03-01T12:00:00Z');
+const crawler = webhookCrawler();
+
+function dueJobs(count: number): DueJob[] {
+  const waiting = { state: 'waiting', retry: 0, attempt: 0, crashes: 0 } as const;
+  const job = { ...waiting, firstTriedAt: undefined, dueAt: NOW };
+  return makeJobs(crawler, count).map((each) => ({ ...each, ...job }));
+}
+
+function receipt(jobs: readonly DueJob[]): TurnReceipt {
+  const nothing = { verdicts: [], lost: [], claimed: [], nextDueAt: undefined };
+  return { ...nothing, jobs: [...jobs], hasMore: false, paused: false } as unknown as TurnReceipt;
+}
+
+interface Lane {
+  readonly lane: CrawlLane;
+  /** The jobs that were started, in order. */
+  readonly started: string[];
+  /** Ends the first crawl in flight. */
+  endFirst(): void;
+}
+
+function openLane(lanes: HostLanes, slots: number): Lane {
+  const started: string[] = [];
+  const ends: (() => void)[] = [];
+  const pool = (name: string, capacity: number) => createFairPool({ name, capacity });
+  const lane = createCrawlLane({
+    crawlerId: crawler.crawlerId,
+    clock: { now: () => NOW },
+    slots: pool('crawls', 100),
+    memory: pool('memory', 64 * 1024 * 1024),
+    crawlBytes: 1_024,
+    writeBytes: 1024 * 1024,
+    mayStart: () => true,
+    limit: () => slots,
+    lanes,
+    logger: silentLogger,
+    jobLog: undefined,
+    onChange: () => undefined,
+    crawlJob(job) {
+      started.push(job.rid);
+      const { rid, attempt } = job;
+      const outcome = { kind: 'release', rid, crawlerId: crawler.crawlerId, attempt } as const;
+      return new Promise((resolve) => {
+        ends.push(() => resolve({ outcome, held: undefined }));
+      });
+    },
+  });
+  return { lane, started, endFirst: () => ends.shift()?.() };
+}
+
+test('the lane of a helper that has stopped starts no job of the run that leads in its place', async () => {
+  const lanes = createHostLanes();
+  const helper = openLane(lanes, 2);
+  const lead = openLane(lanes, 2);
+  const [first, second, third, fourth, fifth, sixth] = dueJobs(6).map((job) => [job] as const);
+  const jobs = [first, second, third].flatMap((each) => each ?? []);
+  helper.lane.begin(crawler, true).end(receipt(jobs));
+  expect(helper.started).toHaveLength(2);
+  expect(helper.lane.buffered).toBe(1);
+
+  // A turn of the helper is under way.
+  const turn = helper.lane.begin(crawler, true);
+  helper.lane.stop();
+  expect(helper.lane.buffered).toBe(0);
+  const others = [third, fourth, fifth].flatMap((each) => each ?? []);
+  lead.lane.begin(crawler, true).end(receipt(others));
+  expect(lead.started).toEqual(others.slice(0, 2).map(({ rid }) => rid));
+  turn.end(receipt([...(sixth ?? [])]));
+  helper.endFirst();
+  await expect.poll(() => helper.lane.inFlight).toBe(1);
+  expect(helper.started).toHaveLength(2);
+  expect(helper.lane.begin(crawler, true).look).toBeUndefined();
+
+  lead.endFirst();
+  await expect.poll(() => lead.started).toHaveLength(3);
+  expect(lead.started).toEqual(others.map(({ rid }) => rid));
+  helper.lane.close();
+  lead.lane.close();
+});
