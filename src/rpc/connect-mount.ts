@@ -88,6 +88,8 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
   const router = createConnectRouter({
     acceptCompression,
     writeMaxBytes: deps.writeMaxBytes,
+    // By default a misspelt condition of a filter would count as none, and select everything.
+    jsonOptions: { ignoreUnknownFields: false },
   });
   const rows = new Map<string, MountedMethod>();
 
