@@ -56,6 +56,13 @@ test('an unknown condition of a filter is refused, and nothing is removed', asyn
   expect(json).toMatchObject({ jobs: [{}] });
 });
 
+test('a push may have members of its own', async () => {
+  await app().rest('POST', `/crawler/${NORMAL}`, { name: 'lenient' });
+  const item = { url: 'http://127.0.0.1:9/', sku: 5, parameters: { post_type: 'json' } };
+  const { text } = await unary('PushService/PushBatch', { crawler: 'lenient', items: [item] });
+  expect(JSON.parse(text)).toEqual({ results: [{ rid: expect.any(String) }] });
+});
+
 test('fields have their proto names or those of JSON', async () => {
   await app().rest('POST', `/crawler/${NORMAL}`, { name: 'names' });
   for (const minutes of [{ queue_timeout: 5 }, { queueTimeout: 5 }]) {
