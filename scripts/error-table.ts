@@ -313,6 +313,11 @@ export const errorTable: readonly ErrorReason[] = [
   // HTTP.
   { reason: 'not_found', as: [404], meaning: 'There is nothing at this path.' },
   {
+    reason: 'unimplemented',
+    as: [404],
+    meaning: 'The path is that of an RPC method that there is not.',
+  },
+  {
     reason: 'method_not_allowed',
     as: [405],
     meaning: 'The path has no such method; `Allow` lists what it has.',

@@ -10,7 +10,8 @@ export function parametersDocument(parameters: readonly Parameter[]): string {
 
 Every crawl takes these, queued or inline: in the query of a push or an inline crawl, and as fields of \`parameters\` in a batch, a
 stream or an RPC. They are checked when the URL is pushed (422 names the parameter and what is allowed), stored with the
-job, and applied to each of its crawls. Booleans may be \`true\`, \`True\` or \`1\`. \`cookies\` is another name of \`set_cookies\`.
+job, and applied to each of its crawls. In a query, booleans may be \`true\`, \`True\` or \`1\`; in JSON they are true and
+false. \`cookies\` is another name of \`set_cookies\`.
 
 | parameter | values | default | token | meaning |
 |---|---|---|---|---|

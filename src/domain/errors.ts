@@ -96,8 +96,12 @@ export function batchNotFound(name: string): DomainError {
 }
 
 /** A `rid`, or a URL, that nothing of the caller's has. The text is the reference API's. */
-export function ridNotFound(type: ErrorResource['type'], name: string): DomainError {
-  const options = { field: 'rid', resource: { type, name } };
+export function ridNotFound(
+  type: ErrorResource['type'],
+  name: string,
+  field: 'rid' | 'url' = 'rid',
+): DomainError {
+  const options = { field, resource: { type, name } };
   return new DomainError('not_found', 'rid_not_found', 'RID not found', options);
 }
 

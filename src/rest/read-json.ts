@@ -1,6 +1,5 @@
 import { create, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { CrawlParametersSchema } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
-import { PushItemSchema } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { isLenient } from '../api/lenient-messages.ts';
 import { noteUnreadable } from '../api/unreadable.ts';
 import { invalidField } from '../domain/errors.ts';
 import { badValue, GatewayError, lastName, unknownMember } from './gateway-error.ts';
@@ -22,11 +21,6 @@ export type MessageReader = (target: Fields, json: object, path: string) => void
 
 const readers = new WeakMap<DescMessage, MessageReader>();
 
-/** Messages that clients of the reference send, with parameters that this service does not have. */
-const IGNORE_UNKNOWN: ReadonlySet<string> = new Set(
-  [PushItemSchema, CrawlParametersSchema].map(({ typeName }) => typeName),
-);
-
 /**
  * Compiles the reader of a message: fields by REST name or lowerCamelCase, null the same as absent.
  * Unknown members of the body itself, of items and of crawl parameters are ignored, as clients of the
@@ -37,7 +31,7 @@ export function compileMessageReader(desc: DescMessage): MessageReader {
   const known = readers.get(desc);
   if (known !== undefined) return known;
   const members = new Map<string, { key: string; read: ValueReader }>();
-  const ignoresUnknown = IGNORE_UNKNOWN.has(desc.typeName);
+  const ignoresUnknown = isLenient(desc);
   const reader: MessageReader = (target, json, path) => {
     for (const [name, value] of Object.entries(json)) {
       const member = members.get(name);

@@ -60,9 +60,7 @@ export function compileRoutes(deps: RouteTableDeps): RouteTable {
       const isRefused = verb === 'HEAD' && route?.noHead === true;
       if (route !== undefined && !isRefused) return route;
       const allowed = new Set([...exact.methods(segments), ...rules.methods(segments)]);
-      if (allowed.size === 0) {
-        throw new GatewayError(404, 'not_found', 'There is nothing at this path.');
-      }
+      if (allowed.size === 0) throw nothingThere(segments);
       const get = exact.find('GET', segments) ?? rules.find('GET', segments);
       if (get?.noHead === false) allowed.add('HEAD');
       const allow = [...allowed].sort().join(', ');
@@ -71,6 +69,19 @@ export function compileRoutes(deps: RouteTableDeps): RouteTable {
       });
     },
   };
+}
+
+/** The path of an RPC method: a service with its package, and a name. */
+const RPC_SERVICE = /^(?:[a-z]\w*\.)+[A-Z]\w*$/;
+
+/** Clients of Connect take the code and the message of their error from `code` and `message`. */
+function nothingThere(segments: readonly string[]): GatewayError {
+  const [service = ''] = segments;
+  if (segments.length !== 2 || !RPC_SERVICE.test(service)) {
+    return new GatewayError(404, 'not_found', 'There is nothing at this path.');
+  }
+  const message = `There is no method ${segments.join('/')}.`;
+  return new GatewayError(404, 'unimplemented', message, { facts: { message } });
 }
 
 function compileRules({ methods, draining = NEVER }: RouteTableDeps, longest: number): Trie<Route> {

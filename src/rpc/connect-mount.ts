@@ -34,6 +34,7 @@ import {
   scanQueryMessage,
   type WireShape,
 } from './intake.ts';
+import { jsonOptions } from './json-options.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { exchangeKey, type RpcExchange, toCall } from './rpc-exchange.ts';
 
@@ -99,6 +100,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     const implementation = toImplementation(method, draining.signal) as MethodImpl<DescMethod>;
     router.rpc(method.desc, implementation, {
       readMaxBytes: policy.maxBytes,
+      jsonOptions: jsonOptions(method.desc),
       async requestGate(context) {
         const call = toCall(context);
         try {

@@ -310,11 +310,21 @@ test('bad input names its field and queues nothing', async () => {
 test.each([
   ['with parameters of its own', 'http://a.example/x?a=1&b=2'],
   ['given twice', 'http://a.example/x&url=http://b.example/'],
+  ['with escapes of Latin-1', 'http://a.example/caf%E9'],
 ])('a url that is not percent-encoded is refused: %s', async (_what, url) => {
   for (const path of ['/', '/scraper', '/screenshots']) {
     const reply = await app.rest('GET', `${path}?token=${NORMAL}&url=${url}`);
     expect([path, reply.status, reply.json.code]).toEqual([path, 422, 'invalid_url']);
   }
+});
+
+test.each([
+  ['escapes that are encoded', 'http%3A%2F%2F127.0.0.1%3A9%2Fcaf%25E9'],
+  ['a percent sign', 'http://127.0.0.1:9/100%'],
+  ['the character U+FFFD', 'http://127.0.0.1:9/%EF%BF%BD'],
+])('a url with %s is taken', async (_what, url) => {
+  const reply = await app.rest('GET', `/?token=${NORMAL}&async=true&url=${url}`);
+  expect([reply.status, reply.json]).toMatchObject([200, { rid: expect.any(String) }]);
 });
 
 test('a url with an empty query is requested with it', async () => {

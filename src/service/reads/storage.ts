@@ -80,7 +80,7 @@ export function createStorage(deps: {
             ? await results.get(scope, rid)
             : undefined;
       if (found !== undefined) return found;
-      throw ridNotFound('result', rid === '' ? url : rid);
+      throw rid === '' ? ridNotFound('result', url, 'url') : ridNotFound('result', rid);
     },
 
     async pageBytes(owner, rid) {

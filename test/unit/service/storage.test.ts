@@ -53,14 +53,14 @@ test('a URL stands for its newest result', async () => {
 });
 
 test.each([
-  ['', '', 'missing_rid'],
-  [UNKNOWN, '', 'rid_not_found'],
+  ['', '', 'missing_rid', 'rid'],
+  [UNKNOWN, '', 'rid_not_found', 'rid'],
   // No database is asked for what cannot be a rid.
-  ['../etc', '', 'rid_not_found'],
-  ['', 'https://example.com/never', 'rid_not_found'],
-])('rid %j and url %j have no result: %s', async (rid, url, reason) => {
+  ['../etc', '', 'rid_not_found', 'rid'],
+  ['', 'https://example.com/never', 'rid_not_found', 'url'],
+])('rid %j and url %j have no result: %s of %s', async (rid, url, reason, field) => {
   await using app = await startStorage();
-  await expect(app.storage.get(app.owner, rid, url)).rejects.toMatchObject({ reason });
+  await expect(app.storage.get(app.owner, rid, url)).rejects.toMatchObject({ reason, field });
 });
 
 test('a bulk reply holds at most 16 MiB of pages, in the requested order, and names the rest', async () => {

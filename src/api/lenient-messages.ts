@@ -1,0 +1,15 @@
+import type { DescMessage } from '@bufbuild/protobuf';
+import { CrawlParametersSchema } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import { PushItemSchema } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+
+const LENIENT: ReadonlySet<string> = new Set(
+  [PushItemSchema, CrawlParametersSchema].map(({ typeName }) => typeName),
+);
+
+/**
+ * Whether unknown members of the message are ignored in JSON. Clients of the reference send
+ * parameters that this service does not have, and programs add data of their own to an item.
+ */
+export function isLenient(desc: Pick<DescMessage, 'typeName'>): boolean {
+  return LENIENT.has(desc.typeName);
+}
