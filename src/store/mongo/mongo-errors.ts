@@ -22,6 +22,8 @@ const TRANSIENT_CODES = new Set([
 const TRANSIENT_NAMES = new Set([
   'MongoWaitQueueTimeoutError',
   'MongoClientClosedError',
+  // The client was replaced while the call waited for a connection.
+  'MongoPoolClosedError',
   // Its session ended when all connections were made anew.
   'MongoExpiredSessionError',
 ]);

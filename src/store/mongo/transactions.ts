@@ -8,6 +8,7 @@ import {
   MongoNetworkError,
   type TransactionOptions,
 } from 'mongodb';
+import { databaseUnavailable } from '../../domain/errors.ts';
 import type { TransactionCounts } from '../store.ts';
 import { clientOptions } from './client-options.ts';
 import { isUnknownCommand } from './mongo-errors.ts';
@@ -83,11 +84,14 @@ export function createTransactions(
         await session.commitTransaction();
         return true;
       } catch (error) {
-        if (hasLabel(error, 'UnknownTransactionCommitResult') && tries < MAX_COMMITS) continue;
+        // The driver's own code fails with a TypeError when the socket does; nothing is known then, either.
+        const isUnknown =
+          !(error instanceof MongoError) || hasLabel(error, 'UnknownTransactionCommitResult');
+        if (isUnknown && tries < MAX_COMMITS) continue;
         // A server that forgets transactions that have ended says the same of one that it has committed.
         if (await wasCommitted?.()) return true;
         if (hasLabel(error, 'TransientTransactionError')) return false;
-        throw error;
+        throw error instanceof MongoError ? error : databaseUnavailable(undefined, error);
       }
     }
   }

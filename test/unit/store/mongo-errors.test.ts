@@ -1,3 +1,4 @@
+import { MongoError } from 'mongodb';
 import { expect, test } from 'vitest';
 import { isUnavailable } from '../../../src/domain/errors.ts';
 import { toDomainError } from '../../../src/store/mongo/mongo-errors.ts';
@@ -11,6 +12,15 @@ test.each(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED'])(
     expect(isUnavailable(toDomainError(error))).toBe(true);
   },
 );
+
+test('a call that waited for a connection of a replaced client means an unavailable database', () => {
+  class PoolClosed extends MongoError {
+    override get name() {
+      return 'MongoPoolClosedError';
+    }
+  }
+  expect(isUnavailable(toDomainError(new PoolClosed('closed connection pool')))).toBe(true);
+});
 
 test('a fault of the program stays one', () => {
   const error = new TypeError('undefined is not a function');
