@@ -49,7 +49,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
     disk:
       traits.localDisk === undefined
         ? unlimitedDisk
-        : createDiskRoom(traits.localDisk, config.minFreeBytes),
+        : createDiskRoom(traits.localDisk, config.minFreeBytes, logger),
     observe: {
       start: metrics.observeStart,
       crawl: metrics.observeCrawl,

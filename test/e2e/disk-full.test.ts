@@ -74,7 +74,7 @@ test.skipIf(!canMount)(
     const folder = await mkdtemp(join(tmpdir(), 'queued-crawler-disk-'));
     await using _folder = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
     await using site = await startSite();
-    const env = { DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'error' };
+    const env = { DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'warn' };
     // With the ballast 10 MiB of the disk are free.
     const least = { MIN_FREE_BYTES: String((DISK_MIB - BALLAST_MIB - 2) * 1024 * 1024) };
     await using service = await startProcess({ ...env, ...least }, onSmallDisk(folder));
@@ -96,6 +96,7 @@ test.skipIf(!canMount)(
     const stats = async () => (await service.rest('GET', `/crawler/${NORMAL}/stats`)).json;
     // A permitted crawl would have begun in this time.
     for (let n = 0; n < 5; n += 1) expect((await pushOne()).status).toBe(503);
+    expect(service.output.match(/MIN_FREE_BYTES; pushes are refused/g)).toHaveLength(1);
     const held = await stats();
     expect(held).toMatchObject({ completed: 0, concurrency: { running: 0 } });
     expect(held.queue.waiting).toBeGreaterThan(0);

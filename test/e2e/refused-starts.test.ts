@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { chmod, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startProcess } from '../support/service-process.ts';
@@ -66,6 +67,20 @@ test.runIf(canBeNobody)(
     await chmod(folder.path, 0o700);
   },
 );
+
+test.runIf(existsSync('/proc'))('a DATA_DIR that cannot be made is named', async () => {
+  await expect(startProcess({ DATA_DIR: '/proc/new/data' })).rejects.toThrow(
+    'cannot start: DATA_DIR is /proc/new/data, which cannot be used (ENOENT',
+  );
+});
+
+test('a DATA_DIR is made with the folders above it', async () => {
+  await using folder = await temporaryFolder();
+  const data = join(folder.path, 'a', 'b', 'c');
+  await using service = await startProcess({ DATA_DIR: data });
+  expect((await service.rest('GET', '/readyz')).status).toBe(200);
+  expect((await stat(data)).mode & 0o777).toBe(0o700);
+});
 
 test('a port that is taken is told with the setting that chooses another', async () => {
   await using folder = await temporaryFolder();

@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { DomainError } from '../../domain/errors.ts';
+import type { Logger } from '../../domain/logger.ts';
 
 /** What is left on the disk of the embedded database. */
 export interface DiskRoom {
@@ -15,10 +16,15 @@ const RETRY_MS = 30_000;
 export const unlimitedDisk: DiskRoom = { refusal: () => Promise.resolve(undefined) };
 
 /** Makes the look at the disk of a folder, of which `minFreeBytes` must stay free. */
-export function createDiskRoom(folder: string, minFreeBytes: number): DiskRoom {
+export function createDiskRoom(
+  folder: string,
+  minFreeBytes: number,
+  logger: Pick<Logger, 'info' | 'warn'>,
+): DiskRoom {
   if (minFreeBytes === 0) return unlimitedDisk;
   let readAt = Number.NEGATIVE_INFINITY;
   let reading: Promise<number> = Promise.resolve(0);
+  let isLow = false;
 
   function freeBytes(): Promise<number> {
     if (performance.now() - readAt < FRESH_MS) return reading;
@@ -34,7 +40,13 @@ export function createDiskRoom(folder: string, minFreeBytes: number): DiskRoom {
   return {
     async refusal() {
       const free = await freeBytes();
-      if (free >= minFreeBytes) return undefined;
+      if (free < minFreeBytes !== isLow) {
+        isLow = !isLow;
+        const fields = { folder, freeBytes: free, minFreeBytes };
+        if (isLow) logger.warn(fields, 'the disk has less than MIN_FREE_BYTES; pushes are refused');
+        else logger.info(fields, 'the disk has room again; pushes are accepted');
+      }
+      if (!isLow) return undefined;
       const message =
         'The disk of the service is almost full; try again when its operator has freed some.';
       return new DomainError('unavailable', 'disk_almost_full', message, {
