@@ -16,24 +16,37 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+type HelpingDeps = Parameters<typeof startHelping>[0];
+
+/** Starts helping in a process that has room, and leads nothing. */
+const startWith = (
+  deps: Pick<HelpingDeps, 'store' | 'shares' | 'createRun'> & Partial<HelpingDeps>,
+) =>
+  startHelping({
+    scheduler: { wake: async () => undefined },
+    clock: { now: () => new Date() },
+    logger: silentLogger,
+    processId: 'here',
+    leaseMs: 8_000,
+    runSlots: createFairPool({ name: 'runs', capacity: 10 }),
+    roomFor: () => 10,
+    hasRoomFor: () => true,
+    isLeading: () => false,
+    ...deps,
+  });
+
 test('a crawler whose lead has died is woken with the next look, also by a process that has no room to help', async () => {
   const woken: string[] = [];
   const nobody = () => Promise.reject(new Error('nobody is helped here'));
-  const helping = startHelping({
+  const helping = startWith({
     store: { crawlers: { get: nobody } as never },
     scheduler: { wake: async (name, key) => void woken.push(`${name} ${key}`) },
     shares: {
       wanted: async () => ({ helper: [], lead: ['a', 'b'] }),
       join: nobody,
     },
-    clock: { now: () => new Date() },
-    logger: silentLogger,
-    processId: 'here',
-    leaseMs: 8_000,
-    runSlots: createFairPool({ name: 'runs', capacity: 10 }),
     roomFor: () => 0,
     hasRoomFor: () => false,
-    isLeading: () => false,
     createRun: () => {
       throw new Error('nobody is helped here');
     },
@@ -46,7 +59,7 @@ test('a crawler whose lead has died is woken with the next look, also by a proce
 test('a process that has begun to lead a crawler during its look does not help it', async () => {
   const leads = new Set<string>();
   const helped: string[] = [];
-  const helping = startHelping({
+  const helping = startWith({
     store: {
       crawlers: {
         async get(crawlerId: string) {
@@ -55,15 +68,7 @@ test('a process that has begun to lead a crawler during its look does not help i
         },
       } as never,
     },
-    scheduler: { wake: async () => undefined },
     shares: { wanted: async () => ({ helper: ['a', 'b'], lead: [] }), join: async () => undefined },
-    clock: { now: () => new Date() },
-    logger: silentLogger,
-    processId: 'here',
-    leaseMs: 8_000,
-    runSlots: createFairPool({ name: 'runs', capacity: 10 }),
-    roomFor: () => 10,
-    hasRoomFor: () => true,
     isLeading: (crawlerId) => leads.has(crawlerId),
     createRun({ crawlerId }) {
       helped.push(crawlerId);
@@ -78,18 +83,9 @@ test('a process that has begun to lead a crawler during its look does not help i
 test('a run that helps starts nothing more once this process leads its crawler', async () => {
   const left: string[] = [];
   const over = Promise.withResolvers<undefined>();
-  const helping = startHelping({
+  const helping = startWith({
     store: { crawlers: { get: async () => webhookCrawler() } as never },
-    scheduler: { wake: async () => undefined },
     shares: { wanted: async () => ({ helper: ['a'], lead: [] }), join: async () => undefined },
-    clock: { now: () => new Date() },
-    logger: silentLogger,
-    processId: 'here',
-    leaseMs: 8_000,
-    runSlots: createFairPool({ name: 'runs', capacity: 10 }),
-    roomFor: () => 10,
-    hasRoomFor: () => true,
-    isLeading: () => false,
     createRun: (_crawler, signal) =>
       ({ run: () => over.promise, leave: () => left.push(`aborted: ${signal.aborted}`) }) as never,
   });
