@@ -315,7 +315,7 @@ export const errorTable: readonly ErrorReason[] = [
   {
     reason: 'unimplemented',
     as: [404],
-    meaning: 'The path is that of an RPC method that there is not.',
+    meaning: 'The path names an RPC method that does not exist.',
   },
   {
     reason: 'method_not_allowed',

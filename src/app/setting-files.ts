@@ -1,7 +1,8 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
-import { access, mkdir } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { ConfigError } from '../config/config.ts';
+import { makeFolder } from '../domain/make-folder.ts';
 
 /** The certificate chain and the private key. Throws {@link ConfigError} when they cannot be used. */
 export function readTlsFiles(certFile: string, keyFile: string): { cert: Buffer; key: Buffer } {
@@ -29,7 +30,7 @@ function readSettingFile(variable: string, path: string): Buffer {
  */
 export async function prepareBackupFolder(folder: string): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await makeFolder(folder);
     await access(folder, constants.W_OK | constants.X_OK);
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ENOSPC') return;

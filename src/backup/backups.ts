@@ -1,7 +1,8 @@
-import { mkdir, readdir, rm, stat, statfs } from 'node:fs/promises';
+import { readdir, rm, stat, statfs } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { DomainError } from '../domain/errors.ts';
 import type { Logger } from '../domain/logger.ts';
+import { makeFolder } from '../domain/make-folder.ts';
 import type { BackupContent } from './check-backup.ts';
 import { type BackupProgress, type CopyDatabase, writeBackup } from './write-backup.ts';
 
@@ -69,7 +70,7 @@ export function createBackups(deps: BackupsDeps): Backups {
 
   async function makeOne(onProgress: (progress: BackupProgress) => void) {
     const startedAt = performance.now();
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await makeFolder(folder);
     await removeLeftovers(folder);
     await assertRoom(deps.database, folder);
     const path = join(folder, fileName(new Date()));

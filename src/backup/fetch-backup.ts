@@ -1,7 +1,6 @@
 import { createWriteStream } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
-import type { IncomingMessage } from 'node:http';
-import { request as requestPlain } from 'node:http';
+import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestSecure } from 'node:https';
 import { createInterface } from 'node:readline';
 import { json } from 'node:stream/consumers';
@@ -82,6 +81,9 @@ async function readLines(
   throw new Error('The service ended before its backup.');
 }
 
+/** Longest time in which nothing comes from the service, in milliseconds. */
+const SILENCE_MS = 300_000;
+
 /** Resolves when the head of the reply is there. */
 function ask(
   url: URL,
@@ -91,9 +93,9 @@ function ask(
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const request = url.protocol === 'https:' ? requestSecure : requestPlain;
   const headers = { authorization: `Bearer ${adminToken}` };
-  request(url, { method, headers, ...defined({ ca, signal }) }, resolve)
-    .on('error', reject)
-    .end();
+  const sent = request(url, { method, headers, ...defined({ ca, signal }) }, resolve);
+  sent.setTimeout(SILENCE_MS, () => sent.destroy(new Error('nothing came for five minutes')));
+  sent.on('error', reject).end();
   return promise;
 }
 

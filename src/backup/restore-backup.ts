@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
-import { chmod, copyFile, mkdir, rename, rm } from 'node:fs/promises';
+import { chmod, copyFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { DomainError } from '../domain/errors.ts';
+import { makeFolder } from '../domain/make-folder.ts';
 import { beginResultSeries } from '../store/sqlite/result-order.ts';
 import { openUnused } from './backup-folder.ts';
 import { type BackupContent, checkBackup } from './check-backup.ts';
@@ -23,7 +24,7 @@ export async function restoreBackup(options: {
 }): Promise<{ readonly content: BackupContent; readonly kept: string | undefined }> {
   const { file, dataDir } = options;
   await checkBackup(file);
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  await makeFolder(dataDir);
   const path = join(dataDir, NAME);
   const isThere = isDatabaseThere(path);
   if (isThere && !options.replace) {

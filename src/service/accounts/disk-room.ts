@@ -40,8 +40,9 @@ export function createDiskRoom(
   return {
     async refusal() {
       const free = await freeBytes();
-      if (free < minFreeBytes !== isLow) {
-        isLow = !isLow;
+      const wasLow = isLow;
+      isLow = free < minFreeBytes;
+      if (isLow !== wasLow) {
         const fields = { folder, freeBytes: free, minFreeBytes };
         if (isLow) logger.warn(fields, 'the disk has less than MIN_FREE_BYTES; pushes are refused');
         else logger.info(fields, 'the disk has room again; pushes are accepted');

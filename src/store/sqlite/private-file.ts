@@ -1,6 +1,7 @@
-import { chmod, mkdir, open, stat } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { chmod, open, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import type { Logger } from '../../domain/logger.ts';
+import { makeFolder } from '../../domain/make-folder.ts';
 
 /** The files that SQLite keeps next to a database. New ones get the mode of the database itself. */
 const COMPANIONS = ['', '-wal', '-shm', '-journal', '-mark'];
@@ -18,7 +19,7 @@ export async function preparePrivateFile(
 ): Promise<string> {
   const path = join(folder, name);
   try {
-    await makeFolder(resolve(folder));
+    await makeFolder(folder);
     // Opening for append changes nothing in an existing file.
     await (await open(path, 'a', 0o600)).close();
   } catch (cause) {
@@ -31,25 +32,6 @@ export async function preparePrivateFile(
   }
   for (const companion of COMPANIONS) await closeToOthers(path + companion, logger);
   return path;
-}
-
-/** Makes the folder and those above it. Node's own `recursive` never ends in folders such as `/proc`. */
-async function makeFolder(folder: string): Promise<void> {
-  const make = () => mkdir(folder, { mode: 0o700 });
-  try {
-    await make();
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') return;
-    const parent = dirname(folder);
-    const isParentThere = await stat(parent).then(
-      () => true,
-      () => false,
-    );
-    if (code !== 'ENOENT' || isParentThere) throw error;
-    await makeFolder(parent);
-    await make();
-  }
 }
 
 async function closeToOthers(path: string, logger: Pick<Logger, 'warn'>): Promise<void> {
