@@ -12,6 +12,7 @@ import { expectAccessiblePages, goWithin, type PageLook } from '../support/conso
 import { type ConsoleScene, startConsoleScene } from '../support/console-scene.ts';
 import { eventually } from '../support/eventually.ts';
 import { createGrpcClient } from '../support/grpc-client.ts';
+import { startSite } from '../support/site.ts';
 import { ADMIN, JAVASCRIPT, NORMAL } from '../support/tokens.ts';
 
 // One service and one browser for all tests, which use crawlers of their own where they change something.
@@ -368,10 +369,19 @@ test('a page is crawled at once with parameters, and a rid is found across crawl
 });
 
 test('storage lists what belongs to no crawler, and asynchronous crawls that wait are removed', async () => {
-  const crawl = (path: string) =>
-    scene.app.rest('GET', `/?token=${NORMAL}&async=true&url=${scene.site.url}${path}`);
-  const stored = (await crawl('/page/77')).json.rid;
-  const waiting = (await crawl('/status/503?waits')).json.rid;
+  // A removal leaves what is being crawled: this host asks for an hour without requests.
+  await using site = await startSite();
+  const crawl = async (path: string): Promise<string> => {
+    const url = encodeURIComponent(site.url + path);
+    const reply = await scene.app.rest('GET', `/?token=${NORMAL}&async=true&url=${url}`);
+    return reply.json.rid;
+  };
+  const stored = await crawl('/page/77');
+  const waiting = await crawl('/status/503?retry-after=3600&waits');
+  await eventually(async () => {
+    const { jobs } = (await scene.app.rest('GET', `/async/${NORMAL}`)).json;
+    expect(jobs).toMatchObject([{ rid: waiting, retry: 1 }]);
+  });
   const page = await browser.open('/storage', NORMAL, { hasTestClock: true });
   await closing(page, async () => {
     await page.getByText(stored).waitFor();
@@ -383,7 +393,7 @@ test('storage lists what belongs to no crawler, and asynchronous crawls that wai
     const found = await scene.app.rest('GET', `/async/${NORMAL}/find_by_rid/${waiting}`);
     expect(found.json.status).toBe('NOT_QUEUED');
 
-    for (const at of [1, 2]) await crawl(`/status/503?purged=${at}`);
+    for (const at of [1, 2]) await crawl(`/status/503?retry-after=3600&purged=${at}`);
     await eventually(async () => {
       // A poll that was under way sets the next timer only when it ends.
       await page.clock.fastForward(POLL_MS);
