@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
-import { isLong } from './test/support/length.ts';
+import { HEAVY } from './test/support/heavy.ts';
+import { isLong, isQuick } from './test/support/length.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
 import { mongodProgram } from './test/support/mongod.ts';
 
@@ -74,6 +75,7 @@ const onEither = {
 };
 
 const ABUSE = ['test/e2e/abuse/*.test.ts'];
+const leftOut = isQuick ? HEAVY.map((pattern) => `test/${pattern}`) : [];
 const onMongodb = [...onEither.always, ...(isLong ? onEither.atFullLength : [])];
 
 export default defineConfig({
@@ -94,10 +96,13 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'embedded', include: ['test/**/*.test.ts'], exclude: ABUSE },
+        test: { name: 'embedded', include: ['test/**/*.test.ts'], exclude: [...ABUSE, ...leftOut] },
       },
       // They measure the main thread, whose collections take longer in a worker that had other files.
-      { extends: true, test: { name: 'abuse', include: ABUSE, isolate: true } },
+      {
+        extends: true,
+        test: { name: 'abuse', include: ABUSE, exclude: leftOut, isolate: true },
+      },
       ...(hasMongodb
         ? [
             {
@@ -105,6 +110,7 @@ export default defineConfig({
               test: {
                 name: 'mongodb',
                 include: onMongodb.map((name) => `test/e2e/${name}.test.ts`),
+                exclude: leftOut,
                 env: { TEST_STORE: 'mongodb' },
               },
             } as const,

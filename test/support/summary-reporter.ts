@@ -1,5 +1,8 @@
+import { globSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Reporter, TestModule } from 'vitest/node';
-import { isLong } from './length.ts';
+import { HEAVY } from './heavy.ts';
+import { isLong, isQuick } from './length.ts';
 import { mongodProgram } from './mongod.ts';
 
 /**
@@ -18,6 +21,10 @@ export default class SummaryReporter implements Reporter {
         if (state !== 'pending') counts[state] += 1;
         if (state === 'skipped') say(`skipped: ${module.relativeModuleId}: ${test.fullName}`);
       }
+    }
+    if (isQuick) {
+      const files = globSync(HEAVY, { cwd: join(import.meta.dirname, '..') });
+      say(`${files.length} heavy files were left out; all files: npm run test:all`);
     }
     if (!isLong) say('Long tests were skipped or shortened; at full length: npm run test:long');
     const { passed, failed, skipped } = counts;
