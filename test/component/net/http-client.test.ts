@@ -533,7 +533,8 @@ describe('TLS and HTTP/2', () => {
       const bodies = await Promise.all(
         texts.map(async (text) => {
           const body = Buffer.from(text);
-          const answer = await client.request({ ...get(tls.url), method: 'POST', body });
+          const more = { method: 'POST', body, timeoutMs: 60_000 } as const;
+          const answer = await client.request(get(tls.url, more));
           return JSON.parse(Buffer.from(answer.body).toString()) as Record<string, string>;
         }),
       );
