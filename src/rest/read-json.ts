@@ -1,17 +1,10 @@
 import { create, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { isLenient } from '../api/lenient-messages.ts';
+import { isEachApart, isLenient } from '../api/message-options.ts';
 import { noteUnreadable } from '../api/unreadable.ts';
 import { invalidField } from '../domain/errors.ts';
 import { badValue, GatewayError, lastName, unknownMember } from './gateway-error.ts';
 import { compileTextParser, scalarTextParser } from './parse-scalar.ts';
-import {
-  type Fields,
-  isEachApart,
-  isNumberTrue,
-  restFields,
-  restName,
-  TIMESTAMP,
-} from './rest-fields.ts';
+import { type Fields, isNumberTrue, restFields, restName, TIMESTAMP } from './rest-fields.ts';
 
 /** Converts a parsed JSON value to a field's value. Throws a 422 GatewayError that names `path`. */
 export type ValueReader = (value: unknown, path: string) => unknown;

@@ -1,3 +1,5 @@
+import { connect } from 'node:http2';
+import { buffer } from 'node:stream/consumers';
 import { Code } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { expect, test } from 'vitest';
@@ -21,18 +23,44 @@ function unary(method: string, message: object) {
   return callJson(method, 'application/json', JSON.stringify(message));
 }
 
-/** The one message of a stream, after the five bytes of its frame. */
-function streamed(method: string, message: object) {
+/** A message after the five bytes of its frame. */
+function framed(message: object): Buffer<ArrayBuffer> {
   const data = Buffer.from(JSON.stringify(message));
   const frame = Buffer.concat([Buffer.alloc(5), data]);
   frame.writeUInt32BE(data.byteLength, 1);
-  return callJson(method, 'application/connect+json', frame);
+  return frame;
+}
+
+/** The one message of a stream. */
+function streamed(method: string, message: object) {
+  return callJson(method, 'application/connect+json', framed(message));
+}
+
+/** Sends the messages of a stream in both directions; returns those of the reply and its end. */
+async function pushStreamed(messages: readonly object[]) {
+  const client = connect(app().url);
+  const stream = client.request({
+    ':method': 'POST',
+    ':path': '/queuedcrawler.v1.PushService/PushStream',
+    'content-type': 'application/connect+json',
+    authorization: `Bearer ${NORMAL}`,
+  });
+  stream.end(Buffer.concat(messages.map(framed)));
+  const reply = await buffer(stream);
+  client.close();
+  const replies = [];
+  for (let at = 0; at < reply.byteLength; ) {
+    const end = at + 5 + reply.readUInt32BE(at + 1);
+    replies.push(JSON.parse(reply.subarray(at + 5, end).toString()));
+    at = end;
+  }
+  return replies;
 }
 
 test.each([
   ['a member', { name: 'shop', concurency: 3 }, 'concurency'],
   ['a member of a member', { name: 'shop', politeness: { dealyMs: 200 } }, 'dealyMs'],
-  ['a value of an enum', { name: 'shop', delivery: 'webhook' }, 'webhook'],
+  ['a value of an enum', { name: 'shop', delivery: 'webhook' }, 'DELIVERY_MODE_WEBHOOK'],
 ])('%s that is not known is refused, and nothing is created', async (_, message, named) => {
   const { status, text } = await unary('CrawlerService/CreateCrawler', message);
   expect([status, text]).toEqual([400, expect.stringContaining(named)]);
@@ -62,6 +90,102 @@ test('a push may have members of its own', async () => {
   const { text } = await unary('PushService/PushBatch', { crawler: 'lenient', items: [item] });
   expect(JSON.parse(text)).toEqual({ results: [{ rid: expect.any(String) }] });
 });
+
+/** The reason and the field of a refusal. */
+function refusalOf(text: string) {
+  const { details } = JSON.parse(text);
+  const debug = (type: string) =>
+    details.find((detail: { type: string }) => detail.type === type)?.debug;
+  return {
+    reason: debug('google.rpc.ErrorInfo')?.reason,
+    field: debug('google.rpc.BadRequest')?.fieldViolations[0].field,
+  };
+}
+
+test('a value of a push that its field does not have is refused, with its field', async () => {
+  await app().rest('POST', `/crawler/${NORMAL}`, { name: 'spelling' });
+  const parameters = { format: 'json' };
+  const push = { crawler: 'spelling', url: 'http://127.0.0.1:9/', parameters };
+  const { status, text } = await unary('PushService/Push', push);
+  expect(status).toBe(400);
+  expect(refusalOf(text)).toEqual({ reason: 'invalid_format', field: 'parameters.format' });
+  expect(JSON.parse(text).message).toBe(
+    'parameters.format must be one of FORMAT_HTML, FORMAT_JSON, FORMAT_MD.',
+  );
+});
+
+const ITEMS = [
+  { url: 'http://127.0.0.1:9/1', parameters: { format: 'json' } },
+  { url: 'http://127.0.0.1:9/2', parameters: { format: 'FORMAT_JSON' } },
+  { url: 'http://127.0.0.1:9/3', priority: 'high' },
+  'http://127.0.0.1:9/4',
+];
+const OUTCOMES = [
+  { error: { code: 'invalid_format', field: 'format', message: expect.any(String) } },
+  { rid: expect.any(String) },
+  { error: { code: 'invalid_priority', field: 'priority', message: expect.any(String) } },
+  { error: { code: 'invalid_items', field: 'items', message: expect.any(String) } },
+];
+
+test('items of a batch that cannot be read are refused by themselves', async () => {
+  await app().rest('POST', `/crawler/${NORMAL}`, { name: 'apart' });
+  const { text } = await unary('PushService/PushBatch', { crawler: 'apart', items: ITEMS });
+  const { results } = JSON.parse(text);
+  expect(results).toEqual(OUTCOMES);
+  expect(results[0].error.message).toBe(
+    'items[0].parameters.format must be one of FORMAT_HTML, FORMAT_JSON, FORMAT_MD.',
+  );
+});
+
+test('items of a stream that cannot be read are refused by themselves', async () => {
+  await app().rest('POST', `/crawler/${NORMAL}`, { name: 'stream' });
+  const good = { crawler: 'stream', items: ITEMS.slice(1, 2) };
+  const replies = await pushStreamed([good, { items: ITEMS, sequence: 7 }, good]);
+  expect(replies).toEqual([
+    { results: [OUTCOMES[1]] },
+    { results: OUTCOMES, sequence: '7' },
+    { results: [OUTCOMES[1]] },
+    {},
+  ]);
+});
+
+test.each([
+  ['a wrong type', { name: 5 }, 'invalid_name', 'name', 'a string'],
+  ['a fraction', { name: 'a', concurrency: 1.5 }, 'invalid_concurrency', 'concurrency', 'a whole'],
+  ['words', { name: 'a', maxRetries: 'ten' }, 'invalid_max_retries', 'max_retries', 'a whole'],
+  ['2^53', { name: 'a', concurrency: 2 ** 53 }, 'invalid_concurrency', 'concurrency', 'a whole'],
+  ['an enum', { name: 'a', delivery: 99 }, 'invalid_delivery', 'delivery', 'one of DELIVERY_MODE_'],
+  ['a list', { name: 'a', politeness: [] }, 'invalid_politeness', 'politeness', 'an object'],
+  [
+    'an element',
+    { name: 'a', politeness: { hosts: [{ pattern: 'b', paused: 'no' }] } },
+    'invalid_paused',
+    'politeness.hosts[0].paused',
+    'true or false',
+  ],
+  ['a member', { name: 'a', concurency: 3 }, 'unknown_member', 'concurency', 'no member'],
+  ['a name', { max_retries: 1, maxRetries: 2 }, 'invalid_max_retries', 'max_retries', 'given once'],
+])(
+  '%s that is wrong is refused with a reason and its field',
+  async (_, body, reason, field, text) => {
+    const reply = await unary('CrawlerService/CreateCrawler', body);
+    expect(reply.status).toBe(400);
+    expect(refusalOf(reply.text)).toEqual({ reason, field });
+    expect(JSON.parse(reply.text).message).toContain(text);
+  },
+);
+
+test.each(['{"name":', '[]', '"shop"', 'null', 'name=shop'])(
+  'a body that is no object of JSON is refused with a reason: %s',
+  async (body) => {
+    const { status, text } = await callJson(
+      'CrawlerService/CreateCrawler',
+      'application/json',
+      body,
+    );
+    expect([status, refusalOf(text).reason]).toEqual([400, 'malformed_message']);
+  },
+);
 
 test('fields have their proto names or those of JSON', async () => {
   await app().rest('POST', `/crawler/${NORMAL}`, { name: 'names' });

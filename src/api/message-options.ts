@@ -1,5 +1,12 @@
-import type { DescMessage } from '@bufbuild/protobuf';
+import {
+  type DescEnumValue,
+  type DescField,
+  type DescMessage,
+  getOption,
+  hasOption,
+} from '@bufbuild/protobuf';
 import { CrawlParametersSchema } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import { each_apart, reply_only } from '../../gen/queuedcrawler/v1/options_pb.ts';
 import { PushItemSchema } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 
 const LENIENT: ReadonlySet<string> = new Set(
@@ -12,4 +19,14 @@ const LENIENT: ReadonlySet<string> = new Set(
  */
 export function isLenient(desc: Pick<DescMessage, 'typeName'>): boolean {
   return LENIENT.has(desc.typeName);
+}
+
+/** Whether elements of this list that cannot be read from JSON are refused by themselves. */
+export function isEachApart(field: DescField): boolean {
+  return hasOption(field, each_apart) && getOption(field, each_apart);
+}
+
+/** Whether only replies have the value. */
+export function isReplyOnly(value: DescEnumValue): boolean {
+  return getOption(value, reply_only);
 }
