@@ -2,7 +2,7 @@ import { create, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { MessageFault, scanJson } from '../api/scan-message.ts';
 import { compileQueryParameters } from './bind-parameters.ts';
 import type { Exchange } from './exchange.ts';
-import { GatewayError } from './gateway-error.ts';
+import { badValue, GatewayError } from './gateway-error.ts';
 import { compileMessageReader, compileValueReader } from './read-json.ts';
 import { type Fields, fieldNamed } from './rest-fields.ts';
 
@@ -31,8 +31,18 @@ export function compileRequestBinder(
   const fromQuery = (exchange: BindableExchange): Fields => {
     const request = create(desc) as Fields;
     const given = exchange.parameters;
+    const earlier = new Map<string, string>();
     for (let at = 0; at + 1 < given.length; at += 2) {
-      parameters.get(given[at] ?? '')?.(request, given[at + 1] ?? '');
+      const name = given[at] ?? '';
+      const text = given[at + 1] ?? '';
+      const parameter = parameters.get(name);
+      if (parameter === undefined) continue;
+      // Of two values it cannot be told which one is meant. One that is repeated says nothing new.
+      if (!parameter.isList && (earlier.get(name) ?? text) !== text) {
+        throw badValue(name, 'given once');
+      }
+      earlier.set(name, text);
+      parameter.set(request, text);
     }
     return request;
   };

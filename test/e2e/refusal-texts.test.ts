@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 
 test('an empty callback_url never makes a storage crawler', async () => {
@@ -107,4 +107,48 @@ test('an unknown crawler is named by the field of the request that named it', as
   expect(details.json).toMatchObject({ code: 'crawler_not_found', field: 'name' });
   const push = await app.rest('GET', `/?token=${NORMAL}&crawler=nobody&url=http://a.example/`);
   expect(push.json).toMatchObject({ code: 'crawler_not_found', field: 'crawler' });
+});
+
+test.each([
+  ['token', ''],
+  ['format', 'format=html&format=json'],
+  ['callback', 'callback=false'],
+  ['crawler', 'crawler=other'],
+  ['device', 'device=mobile&device=tablet'],
+])('a push with two values of %s is refused, and nothing is queued', async (name, query) => {
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'shop');
+  const given = name === 'token' ? `token=${JAVASCRIPT}` : query;
+  const url = encodeURIComponent('http://127.0.0.1:9/');
+  const reply = await app.rest(
+    'GET',
+    `/?${given}&token=${NORMAL}&crawler=shop&callback=true&url=${url}`,
+  );
+  expect([reply.status, reply.json]).toEqual([
+    422,
+    expect.objectContaining({ code: `invalid_${name}`, field: name }),
+  ]);
+  expect(reply.json.error).toBe(`${name} must be given once.`);
+  expect((await crawler.details()).activity.pushed).toBe(0);
+});
+
+test('a crawl in the call with callback=true before callback=false is refused', async () => {
+  await using app = await startApp();
+  const url = encodeURIComponent('http://127.0.0.1:9/');
+  const reply = await app.rest('GET', `/?token=${NORMAL}&callback=true&callback=false&url=${url}`);
+  expect([reply.status, reply.json.field]).toEqual([422, 'callback']);
+});
+
+test('a parameter may be repeated with its value, in a list, and when it is not known', async () => {
+  await using app = await startApp();
+  await createCrawler(app, 'shop');
+  const url = encodeURIComponent('http://127.0.0.1:9/');
+  const push = `token=${NORMAL}&crawler=shop&callback=true&url=${url}&format=json`;
+  const pushed = await app.rest('GET', `/?${push}&format=json&sku=1&sku=2&delay=3600`);
+  expect([pushed.status, Object.keys(pushed.json)]).toEqual([200, ['rid']]);
+  const path = `/crawler/${NORMAL}/shop/jobs`;
+  expect((await app.rest('GET', `${path}?page_size=1&page_size=2`)).json).toMatchObject({
+    code: 'invalid_page_size',
+    field: 'page_size',
+  });
 });
