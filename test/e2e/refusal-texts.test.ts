@@ -152,3 +152,27 @@ test('a parameter may be repeated with its value, in a list, and when it is not 
     field: 'page_size',
   });
 });
+
+test('settings of deliveries are refused for a storage crawler, unless they are off', async () => {
+  await using app = await startApp();
+  const path = `/crawler/${NORMAL}`;
+  const off = { delivery_concurrency: 0, deliver_batch: { max_results: 0, max_ms: 500 } };
+  for (const [field, value] of [
+    ['delivery_concurrency', 5],
+    ['deliver_batch', { max_results: 10 }],
+  ] as const) {
+    const body = { ...off, name: 'kept', [field]: value };
+    const refusal = {
+      error: `Storage delivery takes no ${field}.`,
+      code: `invalid_${field}`,
+      field,
+    };
+    expect(await app.rest('POST', path, body)).toMatchObject({ status: 422, json: refusal });
+    expect((await app.rest('GET', `${path}/kept`)).status).toBe(404);
+    expect((await app.rest('POST', path, { ...off, name: 'kept' })).status).toBe(200);
+    const changed = await app.rest('PUT', `${path}/kept`, { [field]: value });
+    expect(changed).toMatchObject({ status: 422, json: refusal });
+    expect((await app.rest('POST', path, { ...off, name: 'kept' })).status).toBe(200);
+    await app.rest('POST', `${path}/kept/delete`);
+  }
+});
