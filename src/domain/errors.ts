@@ -105,6 +105,12 @@ export function ridNotFound(
   return new DomainError('not_found', 'rid_not_found', 'RID not found', options);
 }
 
+/** A crawler in storage mode, of which something was asked that only deliveries have. */
+export function noDeliveries(crawlerName: string): DomainError {
+  const message = `The crawler ${crawlerName} delivers nothing: its results are stored.`;
+  return new DomainError('failed_precondition', 'no_webhook', message);
+}
+
 /** A name that no account has. */
 export function accountNotFound(name: string): DomainError {
   const message = `There is no account "${name}".`;

@@ -176,3 +176,44 @@ test('settings of deliveries are refused for a storage crawler, unless they are 
     await app.rest('POST', `${path}/kept/delete`);
   }
 });
+
+const LATER = { from: '2026-02-01T00:00:00Z', to: '2026-01-01T00:00:00Z' };
+
+test.each([
+  ['POST', '/replay', LATER],
+  ['POST', '/act', { action: 'replay', filter: LATER }],
+  ['POST', '/act', { action: 'remove_jobs', filter: LATER }],
+  ['POST', '/push_again', LATER],
+  ['GET', `/deliveries?filter.from=${LATER.from}&filter.to=${LATER.to}`, undefined],
+])('%s %s with a range that ends before it begins is refused', async (method, path, body) => {
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'shop', { callback_url: 'http://127.0.0.1:3000/hook' });
+  const reply = await app.rest(method, crawler.path + path, body);
+  expect([reply.status, reply.json]).toEqual([
+    422,
+    expect.objectContaining({ code: 'invalid_from', field: 'from' }),
+  ]);
+});
+
+test('a replay on a crawler that stores its results says that it has no webhook', async () => {
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'shop');
+  const rid = await crawler.push('http://127.0.0.1:9/');
+  for (const body of [{ rid }, { rids: [rid] }, { from: '2026-01-01T00:00:00Z' }]) {
+    const reply = await app.rest('POST', `${crawler.path}/replay`, body);
+    expect([reply.status, reply.json.code]).toEqual([409, 'no_webhook']);
+  }
+});
+
+test.each(['/healthz', '/readyz', '/metrics'])(
+  'a method that %s does not have is refused, with those that it has',
+  async (path) => {
+    await using app = await startApp();
+    for (const method of ['PATCH', 'POST', 'DELETE', 'OPTIONS']) {
+      const reply = await app.rest(method, path);
+      expect([reply.status, reply.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+      expect(reply.json).toMatchObject({ code: 'method_not_allowed' });
+    }
+    expect((await app.rest('HEAD', path)).status).toBe(200);
+  },
+);
