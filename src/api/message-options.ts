@@ -1,4 +1,5 @@
 import {
+  type DescEnum,
   type DescEnumValue,
   type DescField,
   type DescMessage,
@@ -29,4 +30,12 @@ export function isEachApart(field: DescField): boolean {
 /** Whether only replies have the value. */
 export function isReplyOnly(value: DescEnumValue): boolean {
   return getOption(value, reply_only);
+}
+
+/** The names that a request may have for an enum, for an error; the first stands for none. */
+export function allowedNames({ values }: DescEnum): string {
+  return values
+    .filter((value) => value.number !== 0 && !isReplyOnly(value))
+    .map(({ name }) => name)
+    .join(', ');
 }

@@ -1,3 +1,5 @@
+import { lastName } from './field-name.ts';
+
 /** The kinds of failure; every protocol maps them to its own codes. */
 export type ErrorKind =
   | 'invalid'
@@ -54,9 +56,12 @@ export class DomainError extends Error {
   }
 }
 
-/** A request field that cannot be accepted; `reason` is `invalid_<field>` unless given. */
+/**
+ * A request field that cannot be accepted. `reason` is `invalid_` and the last name of its path unless
+ * given, so that it is the same for every index.
+ */
 export function invalidField(field: string, message: string, reason?: string): DomainError {
-  return new DomainError('invalid', reason ?? `invalid_${field}`, message, { field });
+  return new DomainError('invalid', reason ?? `invalid_${lastName(field)}`, message, { field });
 }
 
 /** A required request field that is absent or empty. */

@@ -6,9 +6,10 @@ import {
   type JsonValue,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { isEachApart, isReplyOnly } from '../api/message-options.ts';
+import { allowedNames, isEachApart } from '../api/message-options.ts';
 import { malformed } from '../api/scan-message.ts';
 import { DomainError, invalidField } from '../domain/errors.ts';
+import { lastName } from '../domain/field-name.ts';
 
 /** An element of a list that is refused by itself. The message has an empty one in its place. */
 export interface RefusedElement {
@@ -137,24 +138,26 @@ function plainCheck(field: DescField): ValueCheck {
 }
 
 const MAX_INT32 = 0x7fff_ffff;
+const DECIMAL = /^-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?$/;
 
 function wholeNumberCheck(field: DescField): ValueCheck {
   const check = decodedCheck(field, 'a whole number');
   return (value, path, refused) => {
     // Nearly every number; the decoder takes much longer.
     if (Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_INT32) return;
+    // The decoder takes what JavaScript does, such as 0x10.
+    if (typeof value === 'string' && !DECIMAL.test(value)) throw wrongValue(path, 'a whole number');
     check(value, path, refused);
   };
 }
 
-function enumCheck({ values }: DescEnum): ValueCheck {
-  const known = new Set(values.flatMap(({ name, jsonName, number }) => [name, jsonName, number]));
-  const allowed = values
-    .filter((value) => value.number !== 0 && !isReplyOnly(value))
-    .map(({ name }) => name)
-    .join(', ');
+function enumCheck(desc: DescEnum): ValueCheck {
+  const known = new Set<unknown>(
+    desc.values.flatMap(({ name, jsonName, number }) => [name, jsonName, number]),
+  );
+  const expected = `one of ${allowedNames(desc)}`;
   return (value, path) => {
-    if (!known.has(value as string | number)) throw wrongValue(path, `one of ${allowed}`);
+    if (!known.has(value)) throw wrongValue(path, expected);
   };
 }
 
@@ -170,9 +173,8 @@ function decodedCheck(field: DescField, expected: string): ValueCheck {
   };
 }
 
-/** The refusal of a value; its reason is the same for every index. */
 function wrongValue(path: string, expected: string): DomainError {
-  return invalidField(path, `${path} must be ${expected}.`, `invalid_${lastName(path)}`);
+  return invalidField(path, `${path} must be ${expected}.`);
 }
 
 /** Of a name that a client has sent, this much is told in an error. */
@@ -183,11 +185,6 @@ function unknownMember(path: string, name: string, known: string): DomainError {
   const holder = path === '' ? 'The message' : path;
   const message = `${holder} has no member ${JSON.stringify(told)}; it has ${known}.`;
   return invalidField(path === '' ? told : path, message, 'unknown_member');
-}
-
-/** The last name of a path, without an index. */
-function lastName(path: string): string {
-  return path.slice(path.lastIndexOf('.') + 1).replace(/\[.*$/, '');
 }
 
 function isObject(value: unknown): value is Record<string, JsonValue> {

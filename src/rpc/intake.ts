@@ -3,8 +3,9 @@ import { base64Decode } from '@bufbuild/protobuf/wire';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import type { Call } from '../api/method.ts';
+import { parseJson } from '../api/parse-json.ts';
 import { type MethodPolicy, maxBytesFor } from '../api/policy.ts';
-import { MessageFault, malformed, scanBinary, scanJson } from '../api/scan-message.ts';
+import { MessageFault, malformed, scanBinary } from '../api/scan-message.ts';
 import { DomainError } from '../domain/errors.ts';
 import type { AnyRequest } from '../http/node-http.ts';
 import { BodyFault, bodyTimeMs, declaredLength, receiveBody } from '../http/receive-body.ts';
@@ -207,15 +208,15 @@ function scan(
     scanBinary(input, bytes, maxFields);
     return undefined;
   }
-  scanJson(bytes, maxFields);
-  const message = parsedJson(bytes);
+  const message = parsedJson(bytes, maxFields);
   return { message, refused: checkJson(message) };
 }
 
-function parsedJson(bytes: Uint8Array): unknown {
+function parsedJson(bytes: Uint8Array, maxFields: number): unknown {
   try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
+    return parseJson(bytes, maxFields);
+  } catch (error) {
+    if (error instanceof MessageFault) throw error;
     // The parser's error text quotes the message.
     throw malformed('it is not JSON');
   }

@@ -1,8 +1,21 @@
 import { connect } from 'node:http2';
 import { buffer } from 'node:stream/consumers';
-import { Code } from '@connectrpc/connect';
+import { create } from '@bufbuild/protobuf';
+import { TimestampSchema } from '@bufbuild/protobuf/wkt';
+import { Code, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { expect, test } from 'vitest';
+import {
+  ActivityService,
+  type JobState,
+  MatchAction,
+} from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
+import { type Format } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import {
+  CrawlerService,
+  type DeliveryMode,
+} from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { NORMAL } from '../support/app.ts';
 import { shareApp } from '../support/shared-app.ts';
@@ -186,6 +199,77 @@ test.each(['{"name":', '[]', '"shop"', 'null', 'name=shop'])(
     expect([status, refusalOf(text).reason]).toEqual([400, 'malformed_message']);
   },
 );
+
+test('text that is not UTF-8, and an object with a member twice, are refused', async () => {
+  await app().rest('POST', `/crawler/${NORMAL}`, { name: 'bytes' });
+  const push = JSON.stringify({ crawler: 'bytes', url: 'http://127.0.0.1:9/\u00e9' });
+  const batch = JSON.stringify({ items: [{ url: 'http://127.0.0.1:9/\u00e9' }] });
+  const twice = (text: string) => Buffer.from(text.replace('{"url', '{"url":"","url'));
+  for (const [how, broken] of [
+    ['it is not UTF-8', (text: string) => Buffer.from(text, 'latin1')],
+    ['an object has a member twice', twice],
+  ] as const) {
+    const error = `The message is malformed: ${how}.`;
+    const item = push.replace('"url', '"parameters":{"url":1},"url');
+    const connect = await callJson('PushService/Push', 'application/json', broken(item));
+    expect([connect.status, JSON.parse(connect.text).message]).toEqual([400, error]);
+    expect(refusalOf(connect.text).reason).toBe('malformed_message');
+    const rest = await fetch(`${app().url}/crawler/${NORMAL}/bytes/push_batch`, {
+      method: 'POST',
+      body: broken(batch),
+    });
+    expect([rest.status, await rest.json()]).toMatchObject([400, { error }]);
+  }
+  expect((await app().rest('GET', `/crawler/${NORMAL}/bytes`)).json.activity.pushed).toBe(0);
+});
+
+test('a number that an enum does not have is refused in binary messages, too', async () => {
+  const { rest, url: baseUrl } = app();
+  const path = `/crawler/${NORMAL}`;
+  await rest('POST', path, { name: 'numbers' });
+  await rest('POST', `${path}/numbers/pause`);
+  await rest('POST', `${path}/numbers/push_batch`, { items: [{ url: 'http://127.0.0.1:9/' }] });
+  const transport = createConnectTransport({
+    baseUrl,
+    httpVersion: '1.1',
+    interceptors: [
+      (next) => (request) => {
+        request.header.set('authorization', `Bearer ${NORMAL}`);
+        return next(request);
+      },
+    ],
+  });
+  const crawlers = createClient(CrawlerService, transport);
+  await expect(
+    crawlers.createCrawler({ name: 'other', delivery: 99 as DeliveryMode }),
+  ).rejects.toMatchObject({
+    code: Code.InvalidArgument,
+    rawMessage: 'delivery must be one of DELIVERY_MODE_WEBHOOK, DELIVERY_MODE_STORAGE.',
+  });
+  const action = MatchAction.REMOVE_JOBS;
+  const acted = createClient(ActivityService, transport).actOnMatches({
+    name: 'numbers',
+    action,
+    jobState: 99 as JobState,
+  });
+  await expect(acted[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+    code: Code.InvalidArgument,
+    rawMessage: expect.stringContaining('job_state must be one of JOB_STATE_WAITING'),
+  });
+  expect((await rest('GET', `${path}/numbers`)).json.activity.waiting).toBe(1);
+  expect((await rest('GET', `${path}/other`)).status).toBe(404);
+  const farAway = create(TimestampSchema, { seconds: 2n ** 62n });
+  const { results } = await createClient(PushService, transport).pushBatch({
+    crawler: 'numbers',
+    items: [
+      { url: 'http://127.0.0.1:9/1', notBefore: farAway },
+      { url: 'http://127.0.0.1:9/2', parameters: { format: 99 as Format } },
+      { url: 'http://127.0.0.1:9/3' },
+    ],
+  });
+  const codes = results.map(({ error }) => error?.code);
+  expect(codes).toEqual(['invalid_not_before', 'invalid_format', undefined]);
+});
 
 test('fields have their proto names or those of JSON', async () => {
   await app().rest('POST', `/crawler/${NORMAL}`, { name: 'names' });
