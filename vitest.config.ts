@@ -38,6 +38,7 @@ const onEither = {
   atFullLength: [
     'abuse/tenant-quotas',
     'admission',
+    'connect-json',
     'console',
     'console-act',
     'console-addresses',
@@ -69,6 +70,7 @@ const onEither = {
     'refusal-texts',
     'result-streams',
     'rest-paths',
+    'unknown-members',
     'watches',
   ],
 };
