@@ -39,6 +39,7 @@ const onEither = {
   atFullLength: [
     'abuse/tenant-quotas',
     'admission',
+    'connect-json',
     'console',
     'console-act',
     'console-addresses',
@@ -70,6 +71,7 @@ const onEither = {
     'refusal-texts',
     'result-streams',
     'rest-paths',
+    'unknown-members',
     'watches',
   ],
 };

@@ -271,7 +271,8 @@ export const errorTable: readonly ErrorReason[] = [
     reason: 'malformed_message',
     as: ['invalid', 400],
     rpcOnly: true,
-    meaning: 'The message cannot be read: it is cut short, or no message of this method.',
+    meaning:
+      'The message cannot be read: it is cut short, not JSON or UTF-8, has a member twice, or is no message of this method.',
   },
   {
     reason: 'too_many_fields',
@@ -300,9 +301,9 @@ export const errorTable: readonly ErrorReason[] = [
   },
   {
     reason: 'unknown_member',
-    as: [422],
+    as: ['invalid', 422],
     meaning:
-      'An object of the body has a member that is not known, such as a wrong condition of a filter.',
+      'An object of the body, of the query or of the JSON of Connect has a member that is not known, such as a wrong condition of a filter.',
   },
   { reason: 'invalid_json', as: [400], meaning: 'The body is not a JSON object.' },
   {

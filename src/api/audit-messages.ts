@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   AuditActor,
   type AuditRecordSchema,
@@ -8,6 +8,7 @@ import {
 import type { AuditFilter, AuditRecord, AuditActor as DomainActor } from '../domain/audit.ts';
 import { defined } from '../domain/defined.ts';
 import { nameOnWire } from './crawler-messages.ts';
+import { toRange } from './to-date.ts';
 
 const ACTORS: Readonly<Record<DomainActor, AuditActor>> = {
   normal: AuditActor.NORMAL,
@@ -22,8 +23,7 @@ export function toAuditFilter(request: ListAuditRecordsRequest): AuditFilter {
     by: nameOnWire(ACTORS, by),
     method: method === '' ? undefined : method,
     crawler: crawler === '' ? undefined : crawler,
-    from: from && timestampDate(from),
-    to: to && timestampDate(to),
+    ...toRange({ from, to }),
   });
 }
 

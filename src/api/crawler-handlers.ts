@@ -19,7 +19,7 @@ import { toAttemptMessage, toDeliveryMessage, toDeliveryState } from './delivery
 import { createCrawlerLists } from './list-crawlers.ts';
 import { type Method, toMethods } from './method.ts';
 import { toPage, toPageToken } from './page-token.ts';
-import { toDate } from './to-date.ts';
+import { toDate, toRange } from './to-date.ts';
 
 /** The methods of the crawler service. */
 export function crawlerHandlers(deps: {
@@ -125,7 +125,7 @@ function toReplaySelector(request: ReplayDeliveriesRequest): ReplaySelector {
   const { after } = toPage({ pageSize: 0, pageToken: request.pageToken });
   return {
     from: toDate('from', from),
-    to: toDate('to', to),
+    to: toRange({ from, to }).to,
     state,
     maxCount: maxCount === 0 ? undefined : integerInRange('max_count', maxCount, 1, MAX_REPLAYED),
     cursor: after === '' ? undefined : after,

@@ -11,7 +11,7 @@ import { nameOnWire } from './crawler-messages.ts';
 import { toDeliveryState } from './delivery-messages.ts';
 import { toCrawlOutcome, toJobState } from './listing-messages.ts';
 import { toPage } from './page-token.ts';
-import { toDate } from './to-date.ts';
+import { toRange } from './to-date.ts';
 
 const ACTIONS: Readonly<Record<MatchAction, WireAction>> = {
   remove_jobs: WireAction.REMOVE_JOBS,
@@ -41,8 +41,7 @@ export function toMatchFilter(message: WireFilter | undefined): MatchFilter | un
     reason: text('reason'),
     cbStatus: message.cbStatus,
     originalStatus: message.originalStatus,
-    from: toDate('from', message.from),
-    to: toDate('to', message.to),
+    ...toRange(message),
   });
   return Object.keys(filter).length === 0 ? undefined : filter;
 }

@@ -22,6 +22,7 @@ import { crawlerHandlers } from './crawler-handlers.ts';
 import { withConnectErrors } from './errors.ts';
 import { createHealthMethods } from './health.ts';
 import { hostHandlers } from './host-handlers.ts';
+import { withKnownEnums } from './known-enums.ts';
 import type { Method } from './method.ts';
 import { type OperatorParts, operatorHandlers } from './operator-handlers.ts';
 import { proxyHandlers } from './proxy-handlers.ts';
@@ -150,7 +151,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
   // Pushes have their own rate. Inline crawls belong to the same service; their use case counts
   // them.
   const counted = withRequestQuota(
-    methods,
+    withKnownEnums(methods),
     (method) => method.desc.parent !== PushService,
     service.quotas,
   );

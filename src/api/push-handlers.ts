@@ -23,7 +23,7 @@ import { authenticateCall } from './authenticate-call.ts';
 import { toParameters } from './crawl-parameters.ts';
 import { type Call, type Method, toMethods } from './method.ts';
 import { toPage, toPageToken } from './page-token.ts';
-import { toDate } from './to-date.ts';
+import { toDate, toRange } from './to-date.ts';
 import { refusalOf } from './unreadable.ts';
 
 /** What the push service works with. */
@@ -139,8 +139,7 @@ function toAgainSelection(request: PushAgainRequest): Omit<AgainSelection, 'curs
     originalStatus,
     rids,
     intoBatch,
-    from: toDate('from', from),
-    to: toDate('to', to),
+    ...toRange({ from, to }),
   };
 }
 

@@ -38,9 +38,10 @@ export function scanBinary(desc: DescMessage, bytes: Uint8Array, maxFields: numb
 /**
  * Checks JSON bytes before they are parsed. Throws a {@link MessageFault} for deep nesting, and for
  * more than `maxFields` members and elements. It is no parser: the JSON parser that follows reports
- * syntax errors.
+ * syntax errors. Returns the number of members, if it is JSON.
  */
-export function scanJson(bytes: Uint8Array, maxFields: number): void {
+export function scanJson(bytes: Uint8Array, maxFields: number): number {
+  let members = 0;
   let depth = 0;
   let left = maxFields;
   let inText = false;
@@ -62,8 +63,10 @@ export function scanJson(bytes: Uint8Array, maxFields: number): void {
       if (depth > MAX_DEPTH) throw malformed(`it nests deeper than ${MAX_DEPTH}`);
       if (left < 0) throw tooManyFields(maxFields);
     } else if (byte === 0x7d || byte === 0x5d) depth -= 1;
+    else if (byte === 0x3a) members += 1;
     else if (byte === 0x2c && --left < 0) throw tooManyFields(maxFields);
   }
+  return members;
 }
 
 /** JSON writes 64-bit integers as strings, and a million digits take 100 ms to convert. */

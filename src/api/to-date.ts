@@ -13,3 +13,19 @@ export function toDate<Time extends Timestamp | undefined>(
   }
   return date;
 }
+
+/**
+ * Converts a range of times; both ends are optional. Throws `invalid` as {@link toDate} does, and for a
+ * range that ends before it begins.
+ */
+export function toRange(range: {
+  readonly from?: Timestamp | undefined;
+  readonly to?: Timestamp | undefined;
+}): { readonly from: Date | undefined; readonly to: Date | undefined } {
+  const from = toDate('from', range.from);
+  const to = toDate('to', range.to);
+  if (from !== undefined && to !== undefined && from > to) {
+    throw invalidField('from', 'from must not be later than to.');
+  }
+  return { from, to };
+}

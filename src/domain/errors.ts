@@ -1,3 +1,5 @@
+import { lastName } from './field-name.ts';
+
 /** The kinds of failure; every protocol maps them to its own codes. */
 export type ErrorKind =
   | 'invalid'
@@ -54,9 +56,12 @@ export class DomainError extends Error {
   }
 }
 
-/** A request field that cannot be accepted; `reason` is `invalid_<field>` unless given. */
+/**
+ * A request field that cannot be accepted. `reason` is `invalid_` and the last name of its path unless
+ * given, so that it is the same for every index.
+ */
 export function invalidField(field: string, message: string, reason?: string): DomainError {
-  return new DomainError('invalid', reason ?? `invalid_${field}`, message, { field });
+  return new DomainError('invalid', reason ?? `invalid_${lastName(field)}`, message, { field });
 }
 
 /** A required request field that is absent or empty. */
@@ -103,6 +108,12 @@ export function ridNotFound(
 ): DomainError {
   const options = { field, resource: { type, name } };
   return new DomainError('not_found', 'rid_not_found', 'RID not found', options);
+}
+
+/** A crawler in storage mode, of which something was asked that only deliveries have. */
+export function noDeliveries(crawlerName: string): DomainError {
+  const message = `The crawler ${crawlerName} delivers nothing: its results are stored.`;
+  return new DomainError('failed_precondition', 'no_webhook', message);
 }
 
 /** A name that no account has. */

@@ -48,6 +48,11 @@ export function toHeaderText(text: string): string {
   );
 }
 
+/** A URL in a form that a header can carry: as {@link toHeaderText}, and without spaces. */
+export function toHeaderUrl(url: string): string {
+  return toHeaderText(url.trim()).replaceAll(' ', '%20');
+}
+
 function percentEncoded(byte: number): string {
   return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
 }

@@ -46,20 +46,23 @@ export function parseCrawlParameters(
 ): CrawlParameters {
   if (Object.keys(input).length === 0) return NONE;
   const parsed: Record<string, unknown> = {};
-  // `cookies` is another name of `set_cookies`.
-  const given: Readonly<Record<string, unknown>> = {
-    ...input,
-    set_cookies: input.set_cookies ?? input.cookies,
-  };
   for (const { name, kind, javascript } of parameterTable) {
-    const value = given[name];
+    const from = name === 'set_cookies' ? cookiesName(input) : name;
+    const value = input[from];
     if (isAbsent(value) || (javascript && tokenType === 'normal')) continue;
-    parsed[name] = checkValue(name, kind, value);
+    parsed[name] = checkValue(from, kind, value);
   }
   assertDrawable(parsed);
   assertReadable(parsed);
   assertOneSession(parsed);
   return parsed;
+}
+
+/** Which of its two names a call has given for its cookies. Throws for both with different values. */
+function cookiesName({ set_cookies: set, cookies }: Readonly<Record<string, unknown>>) {
+  if (isAbsent(cookies)) return 'set_cookies';
+  if (isAbsent(set) || set === cookies) return 'cookies';
+  throw invalidField('cookies', 'cookies is another name of set_cookies: give one of them.');
 }
 
 /** Throws when cookies are to be kept in two places. */

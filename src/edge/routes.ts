@@ -1,6 +1,8 @@
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 import { requestNote } from '../http/request-note.ts';
 import { parseTarget } from '../http/request-target.ts';
+import { toRefusalReply } from '../rest/error-reply.ts';
+import { GatewayError } from '../rest/gateway-error.ts';
 import { type Reply, sendReply } from '../rest/reply.ts';
 import { answerCors } from './cors.ts';
 
@@ -80,6 +82,8 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
     } else if (isRead && path === '/readyz') void answerWith(request, response, readiness, path);
     else if (isRead && path === '/metrics' && metrics !== undefined) {
       void answerWith(request, response, () => metrics(request), path);
+    } else if (path === '/healthz' || path === '/readyz' || (path === '/metrics' && metrics)) {
+      void answerWith(request, response, () => refuseMethod(request), path);
     } else if (mcp !== undefined && path === '/mcp') {
       void answerWith(request, response, () => mcp(request, response), path);
     } else if (logLevel !== undefined && path.startsWith('/log-level') && OPERATIONAL.test(path)) {
@@ -88,6 +92,15 @@ export function createRoutes(deps: RoutesDeps): RequestHandler {
       void answerWith(request, response, () => backup(request), '/backup');
     } else deps.rest.handle(request, response);
   };
+}
+
+/** The reply to a request that does not read a path that can only be read. */
+function refuseMethod({ headers }: AnyRequest): Reply {
+  const allow = 'GET, HEAD';
+  const refusal = new GatewayError(405, 'method_not_allowed', `This path answers ${allow} only.`, {
+    headers: { allow },
+  });
+  return toRefusalReply(refusal, String(headers['x-request-id']));
 }
 
 function textReply(status: number, body: string): Reply {

@@ -16,6 +16,13 @@ import { type Fields, fieldNamed, restFields, restName, TIMESTAMP } from './rest
  */
 export type ParameterSetter = (request: Fields, text: string) => void;
 
+/** A query parameter. */
+export interface QueryParameter {
+  readonly set: ParameterSetter;
+  /** Whether a parameter that is given several times has several values. */
+  readonly isList: boolean;
+}
+
 /** How deep `a.b.c` names reach; recursive messages end here. */
 const MAX_DEPTH = 4;
 
@@ -30,15 +37,15 @@ type Opener = (request: Fields) => Fields;
 export function compileQueryParameters(
   desc: DescMessage,
   exclude: ReadonlySet<string> = new Set(),
-): ReadonlyMap<string, ParameterSetter> {
-  const setters = new Map<string, ParameterSetter>();
+): ReadonlyMap<string, QueryParameter> {
+  const parameters = new Map<string, QueryParameter>();
   forEachQueryField(desc, exclude, (name, field, open) => {
-    const setter = fieldSetter(field, name, open);
-    if (setter === undefined) return;
-    if (setters.has(name)) throw new Error(`${desc.typeName}: parameter "${name}" is ambiguous`);
-    setters.set(name, setter);
+    const set = fieldSetter(field, name, open);
+    if (set === undefined) return;
+    if (parameters.has(name)) throw new Error(`${desc.typeName}: parameter "${name}" is ambiguous`);
+    parameters.set(name, { set, isList: field.fieldKind === 'list' });
   });
-  return setters;
+  return parameters;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type DescEnum, getOption, hasOption } from '@bufbuild/protobuf';
-import { reply_only, rest_name } from '../../gen/queuedcrawler/v1/options_pb.ts';
+import { rest_name } from '../../gen/queuedcrawler/v1/options_pb.ts';
+import { isReplyOnly } from '../api/message-options.ts';
 
 /** The names of an enum's values over REST. */
 export interface EnumNames {
@@ -36,7 +37,7 @@ export function enumNames(desc: DescEnum): EnumNames {
     words.set(value.number, word);
   }
   for (const value of desc.values) values.set(value.name.toLowerCase(), value.number);
-  const ofReplies = desc.values.filter((value) => getOption(value, reply_only));
+  const ofReplies = desc.values.filter(isReplyOnly);
   for (const value of ofReplies) {
     values.delete(value.name.toLowerCase());
     values.delete(getOption(value, rest_name).toLowerCase());

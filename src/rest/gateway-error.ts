@@ -1,3 +1,5 @@
+import { lastName } from '../domain/field-name.ts';
+
 /** Optional parts of a {@link GatewayError}. */
 export interface GatewayErrorOptions {
   /** The parameter or field that is wrong. */
@@ -53,9 +55,4 @@ const NAMED_CHARACTERS = 100;
 export function unknownMember(path: string, name: string, known: readonly string[]): GatewayError {
   const message = `${path} has no member ${JSON.stringify(name.slice(0, NAMED_CHARACTERS))}; it has ${known.join(', ')}.`;
   return new GatewayError(422, 'unknown_member', message, { field: path });
-}
-
-/** The last name of a path, without an index: `url` of `items[3].url`. */
-export function lastName(path: string): string {
-  return path.slice(path.lastIndexOf('.') + 1).replace(/\[.*$/, '');
 }

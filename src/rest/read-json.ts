@@ -1,17 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { create, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { isLenient } from '../api/lenient-messages.ts';
+import { isEachApart, isLenient } from '../api/message-options.ts';
 import { noteUnreadable } from '../api/unreadable.ts';
 import { invalidField } from '../domain/errors.ts';
-import { badValue, GatewayError, lastName, unknownMember } from './gateway-error.ts';
+import { lastName } from '../domain/field-name.ts';
+import { badValue, GatewayError, unknownMember } from './gateway-error.ts';
 import { compileTextParser, scalarTextParser } from './parse-scalar.ts';
-import {
-  type Fields,
-  isEachApart,
-  isNumberTrue,
-  restFields,
-  restName,
-  TIMESTAMP,
-} from './rest-fields.ts';
+import { type Fields, isNumberTrue, restFields, restName, TIMESTAMP } from './rest-fields.ts';
 
 /** Converts a parsed JSON value to a field's value. Throws a 422 GatewayError that names `path`. */
 export type ValueReader = (value: unknown, path: string) => unknown;
@@ -30,7 +25,7 @@ const readers = new WeakMap<DescMessage, MessageReader>();
 export function compileMessageReader(desc: DescMessage): MessageReader {
   const known = readers.get(desc);
   if (known !== undefined) return known;
-  const members = new Map<string, { key: string; read: ValueReader }>();
+  const members = new Map<string, { key: string; name: string; read: ValueReader }>();
   const ignoresUnknown = isLenient(desc);
   const reader: MessageReader = (target, json, path) => {
     for (const [name, value] of Object.entries(json)) {
@@ -39,17 +34,31 @@ export function compileMessageReader(desc: DescMessage): MessageReader {
         throw unknownMember(path, name, restFields(desc).map(restName));
       }
       if (member === undefined || value === null) continue;
-      target[member.key] = member.read(value, path === '' ? name : `${path}.${name}`);
+      if (name !== member.name && hasOther(json, member.name, value)) {
+        throw badValue(prefix(path) + member.name, `given once, not as ${name} too`);
+      }
+      target[member.key] = member.read(value, prefix(path) + name);
     }
   };
   // Set before the fields are compiled, so that a recursive message finds itself.
   readers.set(desc, reader);
   for (const field of restFields(desc)) {
-    const member = { key: field.localName, read: compileValueReader(field) };
+    const name = restName(field);
+    const member = { key: field.localName, name, read: compileValueReader(field) };
     members.set(field.jsonName, member);
-    members.set(restName(field), member);
+    members.set(name, member);
   }
   return reader;
+}
+
+function prefix(path: string): string {
+  return path === '' ? '' : `${path}.`;
+}
+
+/** Whether an object has another value than `value` under the other name of a field. */
+function hasOther(json: object, name: string, value: unknown): boolean {
+  const other = (json as Readonly<Record<string, unknown>>)[name];
+  return Object.hasOwn(json, name) && other !== null && !isDeepStrictEqual(other, value);
 }
 
 /** Compiles the reader of a field's whole value. */
@@ -114,6 +123,7 @@ function singleReader(field: DescField): ValueReader {
   if (field.scalar === undefined) return textReader(parse, 'a string');
   switch (field.scalar) {
     case ScalarType.STRING:
+      return textReader(wellFormed, 'a string');
     case ScalarType.BYTES:
       return textReader(parse, 'a string');
     case ScalarType.BOOL:
@@ -125,6 +135,12 @@ function singleReader(field: DescField): ValueReader {
     default:
       return numberReader(parse);
   }
+}
+
+/** A lone surrogate would become another character, so another URL would be crawled. */
+function wellFormed(text: string, path: string): string {
+  if (!text.isWellFormed()) throw badValue(path, 'a string of Unicode characters');
+  return text;
 }
 
 function textReader(parse: (text: string, path: string) => unknown, expected: string): ValueReader {

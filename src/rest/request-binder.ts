@@ -1,8 +1,9 @@
 import { create, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { MessageFault, scanJson } from '../api/scan-message.ts';
+import { parseJson } from '../api/parse-json.ts';
+import { MessageFault } from '../api/scan-message.ts';
 import { compileQueryParameters } from './bind-parameters.ts';
 import type { Exchange } from './exchange.ts';
-import { GatewayError } from './gateway-error.ts';
+import { badValue, GatewayError, unknownMember } from './gateway-error.ts';
 import { compileMessageReader, compileValueReader } from './read-json.ts';
 import { type Fields, fieldNamed } from './rest-fields.ts';
 
@@ -26,13 +27,27 @@ export function compileRequestBinder(
 ): RequestBinder {
   const exclude = new Set(body === '' || body === '*' ? [] : [body]);
   const parameters = compileQueryParameters(desc, exclude);
+  const nested = membersByMessage([...parameters.keys()]);
   const bindBody = compileBodyBinder(desc, body, where);
 
   const fromQuery = (exchange: BindableExchange): Fields => {
     const request = create(desc) as Fields;
     const given = exchange.parameters;
+    const earlier = new Map<string, string>();
     for (let at = 0; at + 1 < given.length; at += 2) {
-      parameters.get(given[at] ?? '')?.(request, given[at + 1] ?? '');
+      const name = given[at] ?? '';
+      const text = given[at + 1] ?? '';
+      const parameter = parameters.get(name);
+      if (parameter === undefined) {
+        assertNoMember(name, nested);
+        continue;
+      }
+      // Of two values it cannot be told which one is meant. One that is repeated says nothing new.
+      if (!parameter.isList && (earlier.get(name) ?? text) !== text) {
+        throw badValue(name, 'given once');
+      }
+      earlier.set(name, text);
+      parameter.set(request, text);
     }
     return request;
   };
@@ -45,6 +60,27 @@ export function compileRequestBinder(
     if (bytes.byteLength > 0) bindBody(request, bytes, exchange.maxFields);
     return request;
   };
+}
+
+/** Of parameters such as `filter.reason`, the members by their message, `filter`. */
+function membersByMessage(names: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const members = new Map<string, string[]>();
+  for (const name of names) {
+    const dot = name.lastIndexOf('.');
+    if (dot < 0) continue;
+    const message = name.slice(0, dot);
+    const known = members.get(message) ?? [];
+    known.push(name.slice(dot + 1));
+    members.set(message, known);
+  }
+  return members;
+}
+
+/** Throws for an unknown member of a known message, without which a filter would select everything. */
+function assertNoMember(name: string, nested: ReadonlyMap<string, readonly string[]>): void {
+  const dot = name.lastIndexOf('.');
+  const known = dot < 0 ? undefined : nested.get(name.slice(0, dot));
+  if (known !== undefined) throw unknownMember(name.slice(0, dot), name.slice(dot + 1), known);
 }
 
 function compileBodyBinder(desc: DescMessage, body: string, where: string): BodyBinder | undefined {
@@ -74,9 +110,7 @@ function compileBodyBinder(desc: DescMessage, body: string, where: string): Body
 
 function parsedJson(bytes: Uint8Array, maxFields: number): unknown {
   try {
-    scanJson(bytes, maxFields);
-    // Unlike Buffer's toString it strips a byte order mark.
-    return JSON.parse(new TextDecoder().decode(bytes));
+    return parseJson(bytes, maxFields);
   } catch (error) {
     if (error instanceof MessageFault) throw new GatewayError(400, error.reason, error.message);
     // The parser's message quotes the body, which may hold a token.

@@ -5,7 +5,7 @@ import {
   hasOption,
   type Message,
 } from '@bufbuild/protobuf';
-import { each_apart, number_is_true, rest_field } from '../../gen/queuedcrawler/v1/options_pb.ts';
+import { number_is_true, rest_field } from '../../gen/queuedcrawler/v1/options_pb.ts';
 
 /** A message as a map of its fields by local name. */
 export type Fields = Message & Record<string, unknown>;
@@ -21,11 +21,6 @@ export function restName(field: DescField): string {
 /** Whether this flag accepts a positive whole number as true. */
 export function isNumberTrue(field: DescField): boolean {
   return hasOption(field, number_is_true) && getOption(field, number_is_true);
-}
-
-/** Whether elements of this list that cannot be read are refused by themselves. */
-export function isEachApart(field: DescField): boolean {
-  return hasOption(field, each_apart) && getOption(field, each_apart);
 }
 
 /**

@@ -15,7 +15,7 @@ import {
 import type { Admission } from '../api/admission.ts';
 import { toConnectError } from '../api/errors.ts';
 import { type Call, type Method, methodName } from '../api/method.ts';
-import { type MethodPolicy, methodPolicy } from '../api/policy.ts';
+import { methodPolicy } from '../api/policy.ts';
 import { createTransfer } from '../api/transfer.ts';
 import { parseBearer } from '../domain/header-rules.ts';
 import type { Logger } from '../domain/logger.ts';
@@ -24,14 +24,16 @@ import { paced } from '../http/paced.ts';
 import { requestNote } from '../http/request-note.ts';
 import { parseTarget } from '../http/request-target.ts';
 import { createUnlimitedPools, type RoomPools } from '../http/room.ts';
+import { compileJsonCheck, type RefusedElement } from './check-json.ts';
 import { refuseWithFixedText, writePlainMessages } from './grpc-message.ts';
 import { binaryType, encodeText, isGrpcWebText, textType } from './grpc-web-text.ts';
 import { toImplementation } from './implementation.ts';
 import {
   acceptCompression,
+  checkQueryMessage,
+  type IntakeShape,
   parseWireShape,
   readMessages,
-  scanQueryMessage,
   type WireShape,
 } from './intake.ts';
 import { jsonOptions } from './json-options.ts';
@@ -78,7 +80,7 @@ export interface ConnectMount {
 
 interface MountedMethod {
   readonly method: Method;
-  readonly policy: MethodPolicy;
+  readonly shape: IntakeShape;
 }
 
 /** Mounts the table. */
@@ -97,10 +99,13 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     const policy =
       readMaxBytes === undefined ? own : { ...own, maxBytes: Math.min(readMaxBytes, own.maxBytes) };
     const route = methodName(method.desc);
+    const { input } = method.desc;
+    const options = jsonOptions(method.desc);
+    const shape = { input, checkJson: compileJsonCheck(input, options), policy };
     const implementation = toImplementation(method, draining.signal) as MethodImpl<DescMethod>;
     router.rpc(method.desc, implementation, {
       readMaxBytes: policy.maxBytes,
-      jsonOptions: jsonOptions(method.desc),
+      jsonOptions: options,
       async requestGate(context) {
         const call = toCall(context);
         try {
@@ -108,14 +113,14 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
           // after it has been read.
           if (call.bearer !== undefined) await admission?.admit(policy.access, '', call);
           if (context.requestMethod === 'GET') {
-            await scanQueryMessage(context.url, method.desc.input, policy);
+            await checkQueryMessage(context.url, shape);
           }
         } catch (error) {
           throw toConnectError(error, logger, { route, call });
         }
       },
     });
-    rows.set(`/${route}`, { method, policy });
+    rows.set(`/${route}`, { method, shape });
   }
   for (const method of deps.methods) mount(method);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
@@ -123,18 +128,18 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
   /** The messages of a request as they may be read: within the limits, and decompressed. */
   function checkedMessages(
     request: AnyRequest,
-    shape: WireShape,
-    { method, policy }: MountedMethod,
+    wire: WireShape,
+    { method, shape }: MountedMethod,
     exchange: RpcExchange,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const options = {
-      input: method.desc.input,
-      policy,
+      ...shape,
       isStream: method.kind === 'bidi_streaming',
       call: () => exchange.call as Call,
+      onChecked: (refused: readonly RefusedElement[]) => exchange.refused.push(refused),
     };
     const route = methodName(method.desc);
-    return withWireErrors(readMessages(request, shape, options), (error) =>
+    return withWireErrors(readMessages(request, wire, options), (error) =>
       toConnectError(error, logger, { route, call: exchange.call }),
     );
   }
@@ -143,6 +148,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     const note = requestNote(request);
     const exchange: RpcExchange = {
       transfer: createTransfer(request, response, pools, () => exchange.call?.caller),
+      refused: [],
       onCall(call) {
         note.call = call;
         note.protocol = call.protocol;
@@ -167,7 +173,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     const shape = parseWireShape(contentType);
     const sent = { ...incoming, body: nothing() };
     if (shape !== undefined) {
-      if (!shape.isFramed) dropContentEncoding(sent.header);
+      if (!shape.isFramed) dropCodingAndLength(sent.header);
       sent.body = checkedMessages(request, shape, mounted, exchange);
     }
     const reply = await handler(sent);
@@ -185,7 +191,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     handles: (path) => handlers.has(path),
     checksHeader({ headers, url = '/' }) {
       if (parseBearer(headers.authorization) === undefined) return false;
-      return rows.get(parseTarget(url).path)?.policy.access !== 'public';
+      return rows.get(parseTarget(url).path)?.shape.policy.access !== 'public';
     },
     transport: (request, response, token) =>
       createLocalTransport(router.handlers, token, () => newExchange(request, response)),
@@ -206,12 +212,11 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
   };
 }
 
-/** The body is decompressed before the handler gets it. */
-function dropContentEncoding(header: Headers): void {
+/** The body is decompressed before the handler gets it, and may have lost elements that are refused. */
+function dropCodingAndLength(header: Headers): void {
   const encoding = header.get('content-encoding');
-  if (!acceptCompression.some(({ name }) => name === encoding)) return;
-  header.delete('content-encoding');
   header.delete('content-length');
+  if (acceptCompression.some(({ name }) => name === encoding)) header.delete('content-encoding');
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}

@@ -3,11 +3,13 @@ import { base64Decode } from '@bufbuild/protobuf/wire';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { compressionBrotli, compressionGzip } from '@connectrpc/connect-node';
 import type { Call } from '../api/method.ts';
+import { parseJson } from '../api/parse-json.ts';
 import { type MethodPolicy, maxBytesFor } from '../api/policy.ts';
-import { MessageFault, malformed, scanBinary, scanJson } from '../api/scan-message.ts';
+import { MessageFault, malformed, scanBinary } from '../api/scan-message.ts';
 import { DomainError } from '../domain/errors.ts';
 import type { AnyRequest } from '../http/node-http.ts';
 import { BodyFault, bodyTimeMs, declaredLength, receiveBody } from '../http/receive-body.ts';
+import type { JsonCheck, RefusedElement } from './check-json.ts';
 import { createFrameReader } from './frame-reader.ts';
 
 /** How the messages of a request are encoded, by its Content-Type. */
@@ -25,14 +27,21 @@ export interface WireShape {
   readonly endFlag?: number;
 }
 
-/** The limits and the call of an intake. */
-export interface IntakeOptions {
+/** The messages of a method, and their limits. */
+export interface IntakeShape {
   readonly input: DescMessage;
+  readonly checkJson: JsonCheck;
   readonly policy: MethodPolicy;
+}
+
+/** The messages and the call of an intake. */
+export interface IntakeOptions extends IntakeShape {
   /** Whether the client may send messages without a time limit. */
   readonly isStream: boolean;
   /** Available once the admission has accepted the call, before anything is read. */
   readonly call: () => Call;
+  /** Called for each JSON message, in order: its elements that are refused by themselves. */
+  readonly onChecked: (refused: readonly RefusedElement[]) => void;
 }
 
 const compressions = [compressionGzip, compressionBrotli];
@@ -81,20 +90,16 @@ export async function* readMessages(
   }
 }
 
-/** Scans the message in the query of a Connect GET. Throws DomainError. */
-export async function scanQueryMessage(
-  url: string,
-  input: DescMessage,
-  policy: MethodPolicy,
-): Promise<void> {
+/** Checks the message in the query of a Connect GET. Throws DomainError. */
+export async function checkQueryMessage(url: string, shape: IntakeShape): Promise<void> {
   const { searchParams: query } = new URL(url);
   const message = query.get('message') ?? '';
-  const maxBytes = policy.maxBytes;
+  const { maxBytes } = shape.policy;
   try {
     const sent = query.get('base64') === '1' ? base64(message) : Buffer.from(message);
     const bytes = await unpacked(sent, query.get('compression') ?? undefined, maxBytes);
     if (bytes.byteLength > maxBytes) throw new BodyFault('too_large');
-    scan(bytes, query.get('encoding') === 'proto', input, policy.maxFields);
+    scan(bytes, query.get('encoding') === 'proto', shape);
   } catch (error) {
     throw toWireError(error);
   }
@@ -103,22 +108,23 @@ export async function scanQueryMessage(
 async function plainMessage(
   request: AnyRequest,
   shape: WireShape,
-  { input, policy, call }: IntakeOptions,
+  options: IntakeOptions,
 ): Promise<Uint8Array> {
+  const { policy, call } = options;
   const maxBytes = maxBytesFor(policy, call());
   const encoding = bodyEncoding(request, shape);
   const expected = Math.min(declaredLength(request) ?? maxBytes, maxBytes);
   await call().room.take(roomFor(expected, encoding, maxBytes));
   const bytes = await unpacked(await receiveBody(request, maxBytes), encoding, maxBytes);
-  scan(bytes, shape.isBinary, input, policy.maxFields);
-  return bytes;
+  return checked(bytes, shape.isBinary, options);
 }
 
 async function* framedMessages(
   request: AnyRequest,
   shape: WireShape,
-  { input, policy, isStream, call }: IntakeOptions,
+  options: IntakeOptions,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  const { policy, isStream, call } = options;
   const reader = createFrameReader(request);
   const encoding = bodyEncoding(request, shape);
   const maxBytes = maxBytesFor(policy, call());
@@ -139,8 +145,7 @@ async function* framedMessages(
     const message = await unpacked(data, used, maxBytes);
     const others = flags & ~COMPRESSED;
     if (others !== 0 && others !== shape.endFlag) throw malformed('its flags are not known');
-    if (others === 0) scan(message, shape.isBinary, input, policy.maxFields);
-    yield framed(others, message);
+    yield framed(others, others === 0 ? checked(message, shape.isBinary, options) : message);
     // The next message of a stream is requested after this one has been handled; a unary method
     // uses its message until its end.
     if (isStream) grant.release();
@@ -186,9 +191,35 @@ async function unpacked(
   }
 }
 
-function scan(bytes: Uint8Array, isBinary: boolean, input: DescMessage, maxFields: number): void {
-  if (isBinary) scanBinary(input, bytes, maxFields);
-  else scanJson(bytes, maxFields);
+/** Scans a message, and checks its JSON. Returns it without the elements that are refused by themselves. */
+function checked(bytes: Uint8Array, isBinary: boolean, options: IntakeOptions): Uint8Array {
+  const json = scan(bytes, isBinary, options);
+  if (json === undefined) return bytes;
+  options.onChecked(json.refused);
+  return json.refused.length === 0 ? bytes : Buffer.from(JSON.stringify(json.message));
+}
+
+function scan(
+  bytes: Uint8Array,
+  isBinary: boolean,
+  { input, policy: { maxFields }, checkJson }: IntakeShape,
+): { readonly message: unknown; readonly refused: readonly RefusedElement[] } | undefined {
+  if (isBinary) {
+    scanBinary(input, bytes, maxFields);
+    return undefined;
+  }
+  const message = parsedJson(bytes, maxFields);
+  return { message, refused: checkJson(message) };
+}
+
+function parsedJson(bytes: Uint8Array, maxFields: number): unknown {
+  try {
+    return parseJson(bytes, maxFields);
+  } catch (error) {
+    if (error instanceof MessageFault) throw error;
+    // The parser's error text quotes the message.
+    throw malformed('it is not JSON');
+  }
 }
 
 function base64(text: string): Uint8Array {

@@ -1,5 +1,5 @@
 import type { DescMethod } from '@bufbuild/protobuf';
-import { isLenient } from '../api/lenient-messages.ts';
+import { isLenient } from '../api/message-options.ts';
 
 /**
  * How the JSON of a method's requests is read. Members and names of enums that are not known are

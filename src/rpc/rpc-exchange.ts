@@ -1,7 +1,10 @@
+import type { Message } from '@bufbuild/protobuf';
 import { createContextKey, type HandlerContext } from '@connectrpc/connect';
 import type { Call } from '../api/method.ts';
 import type { Transfer } from '../api/transfer.ts';
+import { noteUnreadable } from '../api/unreadable.ts';
 import { parseBearer } from '../domain/header-rules.ts';
+import type { RefusedElement } from './check-json.ts';
 
 /** Connect's names of the protocols, as calls have them. */
 const PROTOCOLS = { connect: 'connect', grpc: 'grpc', 'grpc-web': 'grpc-web' } as const;
@@ -10,6 +13,8 @@ const PROTOCOLS = { connect: 'connect', grpc: 'grpc', 'grpc-web': 'grpc-web' } a
 export interface RpcExchange {
   readonly transfer: Transfer;
   call?: Call;
+  /** For each JSON message that no handler has yet, the elements that are refused by themselves. */
+  readonly refused: (readonly RefusedElement[])[];
   /** Called once, with the call. */
   readonly onCall?: (call: Call) => void;
 }
@@ -19,10 +24,26 @@ export const exchangeKey = createContextKey<RpcExchange | undefined>(undefined, 
   description: 'the call and its connection',
 });
 
-/** The call as handlers see it. Throws when the mount has not set its exchange. */
-export function toCall(context: HandlerContext): Call {
+/** The exchange of a call. Throws when the mount has not set it. */
+function exchangeOf(context: HandlerContext): RpcExchange {
   const exchange = context.values.get(exchangeKey);
   if (exchange === undefined) throw new Error('a call came without its connection');
+  return exchange;
+}
+
+/** The next message of a call, with the refusals of its elements noted. */
+export function noted<Request extends Message>(request: Request, context: HandlerContext): Request {
+  for (const { list, at, refusal } of exchangeOf(context).refused.shift() ?? []) {
+    const elements = (request as unknown as Record<string, Message[]>)[list];
+    const element = elements?.[at];
+    if (element !== undefined) noteUnreadable(element, refusal);
+  }
+  return request;
+}
+
+/** The call as handlers see it. Throws when the mount has not set its exchange. */
+export function toCall(context: HandlerContext): Call {
+  const exchange = exchangeOf(context);
   if (exchange.call === undefined) {
     exchange.call = newCall(context, exchange.transfer);
     exchange.onCall?.(exchange.call);

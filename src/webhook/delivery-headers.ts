@@ -1,6 +1,6 @@
 import type { DeliveryHeader, StatusSpelling } from '../domain/callback-headers.ts';
 import type { Delivery } from '../domain/delivery.ts';
-import { withinRoom } from '../domain/header-rules.ts';
+import { toHeaderUrl, withinRoom } from '../domain/header-rules.ts';
 import type { HeaderPair } from '../domain/job.ts';
 import { type ReportedResult, type ResultField, resultFields } from '../domain/result-fields.ts';
 import { headerValue } from './header-value.ts';
@@ -34,7 +34,8 @@ export function deliveryHeaders(
   const withRoom: DeliveryHeader[] = [];
   for (const [name, value] of Object.entries(resultFields(delivery, delivery.details))) {
     if (value === undefined || OTHER_HEADERS.has(name)) continue;
-    const header = [name as ResultField, headerValue(String(value))] as const;
+    const text = name === 'url' ? toHeaderUrl(String(value)) : headerValue(String(value));
+    const header = [name as ResultField, text] as const;
     const spelling = STATUS_SPELLINGS.get(name);
     if (spelling !== undefined) always.push(header, [spelling, header[1]]);
     else if (ALWAYS.has(name)) always.push(header);

@@ -50,3 +50,20 @@ test('a stored result and an inline one carry it, too, over REST and RPC', async
   const crawled = await grpc.call(PushService.method.crawl, { url: pushed }, NORMAL);
   expect(crawled).toMatchObject({ url: both.url, pushedUrl: pushed });
 });
+
+test('the header url of a result has no spaces; JSON has the URL as it was pushed', async () => {
+  await using receiver = await startReceiver();
+  const app = shared();
+  const pushed = 'http://127.0.0.1:9/a b?q=c d';
+  const encoded = 'http://127.0.0.1:9/a%20b?q=c%20d';
+  const hook = await createCrawler(app, 'pushed', { callback_url: receiver.url, max_retries: 0 });
+  await hook.push(pushed);
+  const [post] = await receiver.until(1);
+  expect(post?.headers).toMatchObject({ url: encoded });
+  const kept = await createCrawler(app, 'kept', { max_retries: 0 });
+  const rid = await kept.push(pushed);
+  const stored = await kept.stored(rid);
+  expect([stored.headers.get('url'), stored.json.url]).toEqual([encoded, pushed]);
+  const inline = await app.rest('GET', `/?token=${NORMAL}&url=${encodeURIComponent(pushed)}`);
+  expect(inline.headers.get('url')).toBe(encoded);
+});

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 
 test('an empty callback_url never makes a storage crawler', async () => {
@@ -108,3 +108,112 @@ test('an unknown crawler is named by the field of the request that named it', as
   const push = await app.rest('GET', `/?token=${NORMAL}&crawler=nobody&url=http://a.example/`);
   expect(push.json).toMatchObject({ code: 'crawler_not_found', field: 'crawler' });
 });
+
+test.each([
+  ['token', ''],
+  ['format', 'format=html&format=json'],
+  ['callback', 'callback=false'],
+  ['crawler', 'crawler=other'],
+  ['device', 'device=mobile&device=tablet'],
+])('a push with two values of %s is refused, and nothing is queued', async (name, query) => {
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'shop');
+  const given = name === 'token' ? `token=${JAVASCRIPT}` : query;
+  const url = encodeURIComponent('http://127.0.0.1:9/');
+  const reply = await app.rest(
+    'GET',
+    `/?${given}&token=${NORMAL}&crawler=shop&callback=true&url=${url}`,
+  );
+  expect([reply.status, reply.json]).toEqual([
+    422,
+    expect.objectContaining({ code: `invalid_${name}`, field: name }),
+  ]);
+  expect(reply.json.error).toBe(`${name} must be given once.`);
+  expect((await crawler.details()).activity.pushed).toBe(0);
+});
+
+test('a crawl in the call with callback=true before callback=false is refused', async () => {
+  await using app = await startApp();
+  const url = encodeURIComponent('http://127.0.0.1:9/');
+  const reply = await app.rest('GET', `/?token=${NORMAL}&callback=true&callback=false&url=${url}`);
+  expect([reply.status, reply.json.field]).toEqual([422, 'callback']);
+});
+
+test('a parameter may be repeated with its value, in a list, and when it is not known', async () => {
+  await using app = await startApp();
+  await createCrawler(app, 'shop');
+  const url = encodeURIComponent('http://127.0.0.1:9/');
+  const push = `token=${NORMAL}&crawler=shop&callback=true&url=${url}&format=json`;
+  const pushed = await app.rest('GET', `/?${push}&format=json&sku=1&sku=2&delay=3600`);
+  expect([pushed.status, Object.keys(pushed.json)]).toEqual([200, ['rid']]);
+  const path = `/crawler/${NORMAL}/shop/jobs`;
+  expect((await app.rest('GET', `${path}?page_size=1&page_size=2`)).json).toMatchObject({
+    code: 'invalid_page_size',
+    field: 'page_size',
+  });
+});
+
+test('settings of deliveries are refused for a storage crawler, unless they are off', async () => {
+  await using app = await startApp();
+  const path = `/crawler/${NORMAL}`;
+  const off = { delivery_concurrency: 0, deliver_batch: { max_results: 0, max_ms: 500 } };
+  for (const [field, value] of [
+    ['delivery_concurrency', 5],
+    ['deliver_batch', { max_results: 10 }],
+  ] as const) {
+    const body = { ...off, name: 'kept', [field]: value };
+    const refusal = {
+      error: `Storage delivery takes no ${field}.`,
+      code: `invalid_${field}`,
+      field,
+    };
+    expect(await app.rest('POST', path, body)).toMatchObject({ status: 422, json: refusal });
+    expect((await app.rest('GET', `${path}/kept`)).status).toBe(404);
+    expect((await app.rest('POST', path, { ...off, name: 'kept' })).status).toBe(200);
+    const changed = await app.rest('PUT', `${path}/kept`, { [field]: value });
+    expect(changed).toMatchObject({ status: 422, json: refusal });
+    expect((await app.rest('POST', path, { ...off, name: 'kept' })).status).toBe(200);
+    await app.rest('POST', `${path}/kept/delete`);
+  }
+});
+
+const LATER = { from: '2026-02-01T00:00:00Z', to: '2026-01-01T00:00:00Z' };
+
+test.each([
+  ['POST', '/replay', LATER],
+  ['POST', '/act', { action: 'replay', filter: LATER }],
+  ['POST', '/act', { action: 'remove_jobs', filter: LATER }],
+  ['POST', '/push_again', LATER],
+  ['GET', `/deliveries?filter.from=${LATER.from}&filter.to=${LATER.to}`, undefined],
+])('%s %s with a range that ends before it begins is refused', async (method, path, body) => {
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'shop', { callback_url: 'http://127.0.0.1:3000/hook' });
+  const reply = await app.rest(method, crawler.path + path, body);
+  expect([reply.status, reply.json]).toEqual([
+    422,
+    expect.objectContaining({ code: 'invalid_from', field: 'from' }),
+  ]);
+});
+
+test('a replay on a crawler that stores its results says that it has no webhook', async () => {
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'shop');
+  const rid = await crawler.push('http://127.0.0.1:9/');
+  for (const body of [{ rid }, { rids: [rid] }, { from: '2026-01-01T00:00:00Z' }]) {
+    const reply = await app.rest('POST', `${crawler.path}/replay`, body);
+    expect([reply.status, reply.json.code]).toEqual([409, 'no_webhook']);
+  }
+});
+
+test.each(['/healthz', '/readyz', '/metrics'])(
+  'a method that %s does not have is refused, with those that it has',
+  async (path) => {
+    await using app = await startApp();
+    for (const method of ['PATCH', 'POST', 'DELETE', 'OPTIONS']) {
+      const reply = await app.rest(method, path);
+      expect([reply.status, reply.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+      expect(reply.json).toMatchObject({ code: 'method_not_allowed' });
+    }
+    expect((await app.rest('HEAD', path)).status).toBe(200);
+  },
+);

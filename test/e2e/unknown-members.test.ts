@@ -57,3 +57,43 @@ test('unknown members of the body, of an item and of crawl parameters are ignore
   const reply = await app().rest('POST', `${path}/lenient/push_batch`, { items: [item] });
   expect(reply).toMatchObject({ status: 200, json: { results: [{ rid: expect.any(String) }] } });
 });
+
+test('an unknown condition of a filter in the query is refused, and others are ignored', async () => {
+  const path = `/crawler/${NORMAL}/filtered`;
+  await app().rest('POST', `/crawler/${NORMAL}`, { name: 'filtered' });
+  const reply = await app().rest('GET', `${path}/jobs?filter.reasn=timeout`);
+  expect(reply).toMatchObject({ status: 422, json: { code: 'unknown_member', field: 'filter' } });
+  expect(reply.json.error).toMatch(/^filter has no member "reasn"; it has .*\breason\b/);
+  expect((await app().rest('GET', `${path}/jobs?reasn=timeout&a.b=c`)).status).toBe(200);
+});
+
+test('two names of a field with different values are refused, in an item by itself', async () => {
+  const path = `/crawler/${NORMAL}`;
+  const body = { name: 'names', max_retries: 1, maxRetries: 2 };
+  expect(await app().rest('POST', path, body)).toMatchObject({
+    status: 422,
+    json: { code: 'invalid_max_retries', field: 'max_retries' },
+  });
+  expect((await app().rest('POST', path, { ...body, maxRetries: 1 })).status).toBe(200);
+  const url = 'http://127.0.0.1:9/';
+  const items = [{ url, queue_timeout: 1, queueTimeout: 2 }, { url: `${url}\ud800` }, { url }];
+  const { json } = await app().rest('POST', `${path}/names/push_batch`, { items });
+  expect(json.results).toMatchObject([
+    { error: { code: 'invalid_queue_timeout', field: 'queue_timeout' } },
+    { error: { code: 'invalid_url', field: 'url' } },
+    { rid: expect.stringMatching(/./) },
+  ]);
+});
+
+test.each([
+  [{ politeness: { delay_ms: -5 } }, 'invalid_delay_ms', 'politeness.delay_ms'],
+  [
+    { politeness: { hosts: [{ pattern: 'a b' }] } },
+    'invalid_pattern',
+    'politeness.hosts[0].pattern',
+  ],
+  [{ politeness: { delay_ms: 'x' } }, 'invalid_delay_ms', 'politeness.delay_ms'],
+])('the reason of a wrong setting %j has no path, and the field has', async (body, code, field) => {
+  const reply = await app().rest('POST', `/crawler/${NORMAL}`, { name: 'reason', ...body });
+  expect(reply).toMatchObject({ status: 422, json: { code, field } });
+});

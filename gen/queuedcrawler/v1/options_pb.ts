@@ -178,7 +178,7 @@ export const setting_form: GenExtension<FieldOptions, SettingForm> = /*@__PURE__
   extDesc(file_queuedcrawler_v1_options, 5);
 
 /**
- * An element of this list that cannot be read from the JSON of a REST request is refused by itself, and not the whole request.
+ * An element of this list that cannot be read from the JSON of a request is refused by itself, and not the whole request.
  *
  * @generated from extension: optional bool each_apart = 50005;
  */

@@ -1,4 +1,4 @@
-import { toHeaderText, withinRoom } from '../../domain/header-rules.ts';
+import { toHeaderText, toHeaderUrl, withinRoom } from '../../domain/header-rules.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import type { ResultFields } from '../../domain/result-fields.ts';
 
@@ -19,7 +19,8 @@ export function toHeaders(fields: ResultFields): Record<string, string> {
     if (value === undefined) continue;
     const isOptional =
       name === 'pushed_url' || (name.startsWith('original_') && name !== 'original_status');
-    (isOptional ? others : always).push([name, toHeaderText(String(value))]);
+    const text = name === 'url' ? toHeaderUrl(String(value)) : toHeaderText(String(value));
+    (isOptional ? others : always).push([name, text]);
   }
   return Object.fromEntries(withinRoom(always, others));
 }

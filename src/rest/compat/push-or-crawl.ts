@@ -12,6 +12,7 @@ import { isJsonValue } from '../../domain/is-json-value.ts';
 import { dataEnvelope, pageEnvelope, resultFields } from '../../domain/result-fields.ts';
 import type { AdapterFactory } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
+import { badValue } from '../gateway-error.ts';
 import { envelopeReply, jsonReply, type Reply } from '../reply.ts';
 import { aboutReply } from './about.ts';
 import { assertUrlIsEncoded } from './encoded-url.ts';
@@ -42,6 +43,7 @@ export const pushOrCrawl: AdapterFactory = (toolkit) => {
           return aboutReply();
         }
         assertUrlIsEncoded(exchange);
+        for (const name of ['callback', 'crawler']) assertGivenOnce(exchange, name);
         const source = exchange.method === 'POST' || exchange.method === 'PUT' ? 'body' : 'query';
         if (isPush(exchange)) {
           const request = await binders.push[source](exchange);
@@ -73,6 +75,12 @@ function isPush(exchange: Exchange): boolean {
   const callback = exchange.parameter('callback') ?? '';
   // `crawler` without `callback` is a push; `callback=false` forces an inline crawl.
   return callback === '' ? (exchange.parameter('crawler') ?? '') !== '' : !no.has(callback);
+}
+
+/** Throws for two values of a parameter that decides which method is called. */
+function assertGivenOnce({ parameters }: Exchange, name: string): void {
+  const values = parameters.filter((_, at) => at % 2 === 1 && parameters[at - 1] === name);
+  if (new Set(values).size > 1) throw badValue(name, 'given once');
 }
 
 /** The target receives the method and body of the call itself, not parameters of those names. */

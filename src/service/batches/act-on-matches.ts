@@ -3,7 +3,7 @@ import type { TokenOwner } from '../../domain/account.ts';
 import { type Clock, type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
-import { DomainError, missingField } from '../../domain/errors.ts';
+import { missingField, noDeliveries } from '../../domain/errors.ts';
 import type { MatchFilter } from '../../domain/match-filter.ts';
 import type { CrawlOutcome, DeliveryFilter, ListedJobState, Store } from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
@@ -100,7 +100,7 @@ export function createActOnMatches(deps: {
           act: async (rids: readonly string[]) => (await store.results.remove(scope, rids)).size,
         };
       case 'replay':
-        if (!delivers) throw noWebhook(crawlerName);
+        if (!delivers) throw noDeliveries(crawlerName);
         return {
           read: ofDeliveries(request.deliveryState, outcome),
           act: async (rids: readonly string[]) =>
@@ -166,12 +166,4 @@ type Part = { readonly limit: number; readonly cursor?: string };
 
 function listedState({ jobState }: MatchRequest, clock: Clock): ListedJobState | undefined {
   return jobState === 'scheduled' ? { scheduledAfter: clock.now() } : jobState;
-}
-
-function noWebhook(crawlerName: string): DomainError {
-  return new DomainError(
-    'failed_precondition',
-    'no_webhook',
-    `The crawler ${crawlerName} delivers nothing: its results are stored.`,
-  );
 }

@@ -6,6 +6,10 @@ import {
   type CrawlerSettings,
   type CrawlerSettingsInput,
   checkSettings,
+  crawlerSettings,
+  type Setting,
+  type SettingName,
+  settingNames,
 } from '../../domain/crawler-settings.ts';
 import { defined } from '../../domain/defined.ts';
 import { type DeliveryMode, deliveryModes } from '../../domain/delivery-mode.ts';
@@ -73,6 +77,20 @@ export function assertFixed(crawler: Crawler, wanted: CheckedCrawlerInput): void
       `A ${title.toLowerCase()}-mode crawler takes no callback_url; create a crawler with one instead.`,
       { field: 'callback_url' },
     );
+  }
+}
+
+/** Throws `invalid` for a setting that does nothing in a delivery mode, unless it is off. */
+export function assertApplicable(
+  mode: DeliveryMode,
+  { settings }: Pick<CheckedCrawlerInput, 'settings'>,
+): void {
+  for (const name of settingNames) {
+    const setting: Setting<CrawlerSettings[SettingName]> = crawlerSettings[name];
+    if (!(name in settings) || settings[name] === setting.default) continue;
+    if (setting.appliesTo?.(mode) !== false) continue;
+    const field = fieldName(name);
+    throw invalidField(field, `${deliveryModes[mode].title} delivery takes no ${field}.`);
   }
 }
 

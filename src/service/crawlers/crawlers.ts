@@ -20,6 +20,7 @@ import type { ReadAttention } from '../reads/overviews.ts';
 import { BEFORE_CLIENT_NAMES } from './async-crawler.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
 import {
+  assertApplicable,
   assertFixed,
   assertSame,
   type CheckedCrawlerInput,
@@ -165,6 +166,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
         throw invalidField('token_type', 'token_type must be the type of the token that is used.');
       }
       const delivery = chooseDelivery(wanted);
+      assertApplicable(delivery, wanted);
       const { crawler, inserted } = await store.crawlers.insert(
         newCrawler({
           accountId,
@@ -197,6 +199,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
       const crawler = await access.find(owner, name);
       const wanted = await checked(input, owner, crawler);
       assertFixed(crawler, wanted);
+      assertApplicable(crawler.delivery, wanted);
       const patch = { ...wanted.settings, ...defined({ callbackUrl: wanted.callbackUrl }) };
       if (Object.keys(patch).length === 0) {
         throw new DomainError(

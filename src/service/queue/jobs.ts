@@ -3,7 +3,8 @@ import type { TokenOwner } from '../../domain/account.ts';
 import { type ServiceClock, toWall, wallNow } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
-import { invalidField, missingField, ridNotFound } from '../../domain/errors.ts';
+import { deliveryModes } from '../../domain/delivery-mode.ts';
+import { invalidField, missingField, noDeliveries, ridNotFound } from '../../domain/errors.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { isRid } from '../../domain/rid.ts';
@@ -47,7 +48,7 @@ export interface JobManagement {
   delivery(owner: TokenOwner, crawlerName: string, rid: string): Promise<DeliverySummary>;
   /**
    * Makes deliveries due again, and returns how many. Throws `not_found` for a single one that
-   * cannot be replayed. Throws `exhausted`, and replays none, when they are more than the account's
+   * cannot be replayed, and `failed_precondition` for a crawler without deliveries. Throws `exhausted`, and replays none, when they are more than the account's
    * quota has left.
    */
   replay(owner: TokenOwner, crawlerName: string, selector: ReplaySelector): Promise<Replayed>;
@@ -173,7 +174,8 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
     },
 
     async replay(owner, crawlerName, selector) {
-      const { crawlerId } = await access.find(owner, crawlerName);
+      const { crawlerId, delivery } = await access.find(owner, crawlerName);
+      if (!deliveryModes[delivery].delivers) throw noDeliveries(crawlerName);
       const replayed = await replaySelected(owner, crawlerId, selector);
       if ('rid' in selector && replayed.count === 0) throw ridNotFound('delivery', selector.rid);
       if (replayed.count > 0) {

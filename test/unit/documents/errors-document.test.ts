@@ -10,7 +10,7 @@ const root = resolve(import.meta.dirname, '../../..');
 const COMPUTED = [
   'reason',
   'error.reason',
-  'reason ?? `invalid_${field}`',
+  'reason ?? `invalid_${lastName(field)}`',
   '`invalid_${leaf}`',
   '`${name}_quota_exceeded`',
 ];

@@ -36,3 +36,21 @@ test('the document of settings has those that the service reads', () => {
   const document = readFileSync(new URL('../../../docs/settings.md', import.meta.url), 'utf8');
   expect(document).toBe(settingsDocument());
 });
+
+test('cookies is another name of set_cookies, by which it is refused', () => {
+  const read = (input: Record<string, string>) => parseCrawlParameters(input, 'normal');
+  const cookies = 'a=1';
+  for (const input of [
+    { cookies },
+    { cookies, set_cookies: '' },
+    { cookies, set_cookies: cookies },
+  ]) {
+    expect(read(input)).toEqual({ set_cookies: cookies });
+  }
+  for (const input of [{ cookies: 'a=\n' }, { cookies, set_cookies: 'b=2' }]) {
+    expect(() => read(input)).toThrow(expect.objectContaining({ field: 'cookies' }));
+  }
+  expect(() => read({ set_cookies: 'a=\n' })).toThrow(
+    expect.objectContaining({ field: 'set_cookies' }),
+  );
+});

@@ -144,6 +144,11 @@ test.each([
   [{ settings: {}, tokenType: 'javascript' }, 'token_type_fixed', 'token_type'],
   [{ settings: {}, callbackUrl: 'https://example.com/' }, 'delivery_mode_fixed', 'callback_url'],
   [{ settings: { concurrency: 0 } }, 'invalid_concurrency', 'concurrency'],
+  [
+    { settings: { concurrency: 9, deliveryConcurrency: 2 } },
+    'invalid_delivery_concurrency',
+    'delivery_concurrency',
+  ],
 ] as const)('the update %j of a storage crawler is refused', async (input, reason, field) => {
   const { crawlers, owner } = await setUp();
   const { crawler } = await crawlers.create(owner.normal, 'shop', STORAGE);

@@ -1,0 +1,41 @@
+import {
+  type DescEnum,
+  type DescEnumValue,
+  type DescField,
+  type DescMessage,
+  getOption,
+  hasOption,
+} from '@bufbuild/protobuf';
+import { CrawlParametersSchema } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import { each_apart, reply_only } from '../../gen/queuedcrawler/v1/options_pb.ts';
+import { PushItemSchema } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+
+const LENIENT: ReadonlySet<string> = new Set(
+  [PushItemSchema, CrawlParametersSchema].map(({ typeName }) => typeName),
+);
+
+/**
+ * Whether unknown members of the message are ignored in JSON. Clients of the reference send
+ * parameters that this service does not have, and programs add data of their own to an item.
+ */
+export function isLenient(desc: Pick<DescMessage, 'typeName'>): boolean {
+  return LENIENT.has(desc.typeName);
+}
+
+/** Whether elements of this list that cannot be read from JSON are refused by themselves. */
+export function isEachApart(field: DescField): boolean {
+  return hasOption(field, each_apart) && getOption(field, each_apart);
+}
+
+/** Whether only replies have the value. */
+export function isReplyOnly(value: DescEnumValue): boolean {
+  return getOption(value, reply_only);
+}
+
+/** The names that a request may have for an enum, for an error; the first stands for none. */
+export function allowedNames({ values }: DescEnum): string {
+  return values
+    .filter((value) => value.number !== 0 && !isReplyOnly(value))
+    .map(({ name }) => name)
+    .join(', ');
+}
