@@ -36,7 +36,11 @@ describe('headers of a trusted proxy name the client', () => {
     [{ forwarded: 'for=198.51.100.1, for=203.0.113.7' }, '203.0.113.7'],
     [{ forwarded: 'for=_hidden' }, '127.0.0.1'],
     [{ forwarded: 'proto=https' }, '127.0.0.1'],
-    [{ forwarded: 'for=203.0.113.7', 'x-forwarded-for': '198.51.100.1' }, '203.0.113.7'],
+    [{ forwarded: 'for=203.0.113.7', 'x-forwarded-for': '203.0.113.7' }, '203.0.113.7'],
+    // Proxies write one of the two and pass on the other: one of them comes from the client.
+    [{ forwarded: 'for=203.0.113.7', 'x-forwarded-for': '198.51.100.1' }, '127.0.0.1'],
+    [{ forwarded: 'for=_hidden', 'x-forwarded-for': '198.51.100.1' }, '127.0.0.1'],
+    [{ forwarded: '', 'x-forwarded-for': '198.51.100.1' }, '198.51.100.1'],
   ])('%o', async (headers, client) => {
     await using wire = await startWire({ trustedProxies: TRUSTED });
     expect(await remoteSeen(wire, headers)).toBe(client);
