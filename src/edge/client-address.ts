@@ -53,7 +53,7 @@ export function createClientAddresses(trusted: readonly string[]): ClientAddress
       socket.once('close', () => noted.delete(key));
     },
     of({ socket, headers }) {
-      const peer = (noted.size > 0 && noted.get(keyOf(socket))) || (socket?.remoteAddress ?? '');
+      const peer = (noted.size > 0 && noted.get(keyOf(socket))) || withoutMapping(socket);
       if (ranges.length === 0 || !isTrusted(peer)) return peer;
       const told = [forwarded(headers), xForwardedFor(headers)]
         .filter((hops) => hops.length > 0)
@@ -66,6 +66,11 @@ export function createClientAddresses(trusted: readonly string[]): ClientAddress
 
 function keyOf(socket: Pick<Socket, 'remoteAddress' | 'remotePort'> | undefined): string {
   return `${socket?.remoteAddress} ${socket?.remotePort}`;
+}
+
+/** The address of a peer. On a port of IPv6, one of IPv4 is written as `::ffff:203.0.113.7`. */
+function withoutMapping(socket: Pick<Socket, 'remoteAddress'> | undefined): string {
+  return (socket?.remoteAddress ?? '').replace(/^::ffff:(?=[\d.]+$)/i, '');
 }
 
 /** An address without its zone; one of IPv4 that is written in IPv6 is of IPv4. */

@@ -2,7 +2,9 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, test } from 'vitest';
+import { createClientAddresses } from '../../../src/edge/client-address.ts';
 import { parseProxyHeader } from '../../../src/edge/proxy-header.ts';
+import type { AnyRequest } from '../../../src/http/node-http.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startWire, type Wire } from '../../support/wire.ts';
@@ -53,6 +55,15 @@ test.each([[[]], [['10.0.0.0/8']]])(
     await using wire = await startWire({ trustedProxies });
     const forged = { 'x-forwarded-for': '203.0.113.7', forwarded: 'for=203.0.113.7' };
     expect(await remoteSeen(wire, forged)).toBe('127.0.0.1');
+  },
+);
+
+test.each([[[]], [TRUSTED]])(
+  'an IPv4 address is the same on a port of IPv6, with the proxies %o',
+  (trusted) => {
+    const socket = { remoteAddress: '::ffff:203.0.113.7' };
+    const request = { socket, headers: {} } as unknown as AnyRequest;
+    expect(createClientAddresses(trusted).of(request)).toBe('203.0.113.7');
   },
 );
 
