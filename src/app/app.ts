@@ -28,7 +28,8 @@ import { createAppPools, measuredPools } from './app-pools.ts';
 import { openSessions } from './console-endpoint.ts';
 import { openEngines } from './open-engines.ts';
 import { createPublicUrl, listenUrl } from './public-url.ts';
-import { prepareBackupFolder, unusable } from './setting-files.ts';
+import { prepareBackupFolder, readTlsFiles, type TlsFiles, unusable } from './setting-files.ts';
+import { startTlsRenewal } from './tls-renewal.ts';
 import { wireEdge } from './wire-edge.ts';
 import { wireOperator } from './wire-operator.ts';
 import { wireService } from './wire-service.ts';
@@ -123,7 +124,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
   });
   const operator = wireOperator(context, { service, store, scheduler, waysOut }, stack);
   const sessions = openSessions(context, service, secret);
-  const edge = wireEdge(context, { service, store, operator, backups, sessions });
+  const tlsFiles = await readTls(config);
+  const edge = wireEdge(context, { service, store, operator, backups, sessions, tlsFiles });
   if (config.role !== 'api') {
     service.defineTasks();
     await scheduler.start();
@@ -134,6 +136,11 @@ export async function startApp(deps: AppDeps): Promise<App> {
   await service.authenticator.learn();
   const { port, url } = await listen(edge, context);
   backups?.start();
+  if (tlsFiles !== undefined) {
+    const everyMs = context.timing.tlsCheckMs;
+    const use = edge.useCertificate;
+    stack.defer(startTlsRenewal({ config, used: tlsFiles, everyMs, use, logger }));
+  }
   // After everything that can fail, because the tokens are shown once.
   const newTokens = await ensureAccount(config, store, service, logger);
 
@@ -146,6 +153,11 @@ export async function startApp(deps: AppDeps): Promise<App> {
     warmUp: engines.threads.warmUp,
     close: () => open.disposeAsync(),
   };
+}
+
+async function readTls(config: Config): Promise<TlsFiles | undefined> {
+  if (config.tlsCertFile === '') return undefined;
+  return readTlsFiles(config.tlsCertFile, config.tlsKeyFile);
 }
 
 async function openBackups(

@@ -1,13 +1,19 @@
-import { accessSync, constants, readFileSync } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { accessSync, constants } from 'node:fs';
+import { access, readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { ConfigError } from '../config/config.ts';
 import { makeFolder } from '../domain/make-folder.ts';
 
+/** What the files of `TLS_CERT` and `TLS_KEY` hold, in PEM. */
+export interface TlsFiles {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
 /** The certificate chain and the private key. Throws {@link ConfigError} when they cannot be used. */
-export function readTlsFiles(certFile: string, keyFile: string): { cert: Buffer; key: Buffer } {
-  const cert = readSettingFile('TLS_CERT', certFile);
-  const key = readSettingFile('TLS_KEY', keyFile);
+export async function readTlsFiles(certFile: string, keyFile: string): Promise<TlsFiles> {
+  const cert = await readSettingFile('TLS_CERT', certFile);
+  const key = await readSettingFile('TLS_KEY', keyFile);
   try {
     createSecureContext({ cert, key });
   } catch (cause) {
@@ -16,9 +22,9 @@ export function readTlsFiles(certFile: string, keyFile: string): { cert: Buffer;
   return { cert, key };
 }
 
-function readSettingFile(variable: string, path: string): Buffer {
+async function readSettingFile(variable: string, path: string): Promise<Buffer> {
   try {
-    return readFileSync(path);
+    return await readFile(path);
   } catch (cause) {
     throw unusable(variable, 'cannot be read', cause);
   }

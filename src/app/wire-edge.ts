@@ -4,12 +4,10 @@ import { toConnectError } from '../api/errors.ts';
 import { createMethods } from '../api/methods.ts';
 import type { OperatorParts } from '../api/operator-handlers.ts';
 import type { Backups } from '../backup/backups.ts';
-import type { Config } from '../config/config.ts';
 import { VERSION } from '../config/version.ts';
 import { createConsoleSite } from '../console-assets/console-site.ts';
 import type { ConsoleSessions } from '../console-session/console-sessions.ts';
 import { createEdge, type Edge } from '../edge/edge.ts';
-import type { EdgeTls } from '../edge/http-servers.ts';
 import { databaseAnswers } from '../observability/database-answers.ts';
 import { compatAdapters } from '../rest/compat/compat-adapters.ts';
 import { screenshotAdapters } from '../rest/compat/screenshots.ts';
@@ -21,7 +19,7 @@ import type { AppContext } from './app-context.ts';
 import { withSessions } from './console-endpoint.ts';
 import { createMcpEndpoint } from './mcp-endpoint.ts';
 import { createOperations } from './operator-paths.ts';
-import { readTlsFiles } from './setting-files.ts';
+import type { TlsFiles } from './setting-files.ts';
 import { pushLimits } from './wire-service.ts';
 
 /** Longest message of RPC that is written. */
@@ -34,12 +32,14 @@ export interface EdgeParts {
   readonly operator: OperatorParts;
   readonly backups: Backups | undefined;
   readonly sessions: ConsoleSessions;
+  /** If present, the port speaks TLS. */
+  readonly tlsFiles: TlsFiles | undefined;
 }
 
 /** Wires the one port to the use cases; a worker answers health and metrics only. */
 export function wireEdge(
   context: AppContext,
-  { service, store, operator, backups, sessions }: EdgeParts,
+  { service, store, operator, backups, sessions, tlsFiles }: EdgeParts,
 ): Edge {
   const { config, logger, clock, pools, publicUrl } = context;
   const isReady = sharingAnswers(() => databaseAnswers(() => store.ping()));
@@ -64,7 +64,6 @@ export function wireEdge(
   const adapters = isWorker
     ? []
     : [compatAdapters(publicUrl.current), screenshotAdapters(store.screenshots, clock)];
-  const tls = readTls(config);
   const rpc = createConnectMount({ ...shared, writeMaxBytes: WRITE_MAX_BYTES, logger });
   const mcp = createMcpEndpoint({
     mcp: isWorker ? 'off' : config.mcp,
@@ -89,7 +88,7 @@ export function wireEdge(
           console: withSessions(createConsoleSite(VERSION), sessions, logger),
         }),
     ...createOperations(context, service.authenticator, backups),
-    ...(tls === undefined ? {} : { tls }),
+    ...(tlsFiles === undefined ? {} : { tls: { ...tlsFiles, preferred: config.tlsPreferred } }),
     knowsToken: (token) => service.authenticator.knows(token),
     trustedProxies: config.trustedProxies,
     logger,
@@ -97,16 +96,6 @@ export function wireEdge(
     version: VERSION,
     tracing: context.tracing,
   });
-}
-
-function readTls(
-  config: Pick<Config, 'tlsCertFile' | 'tlsKeyFile' | 'tlsPreferred'>,
-): EdgeTls | undefined {
-  if (config.tlsCertFile === '') return undefined;
-  return {
-    ...readTlsFiles(config.tlsCertFile, config.tlsKeyFile),
-    preferred: config.tlsPreferred,
-  };
 }
 
 /** Calls that arrive while an answer is awaited get the same answer. */

@@ -11,6 +11,8 @@ export interface AppTiming {
   readonly documentMs: number;
   /** How long a crawl thread may be silent before it is replaced. */
   readonly hangMs: number;
+  /** Time between two looks at the files of the certificate. */
+  readonly tlsCheckMs: number;
 }
 
 /**
@@ -45,6 +47,7 @@ export function appTiming(
     },
     documentMs: 5_000,
     hangMs: 8_000,
+    tlsCheckMs: 30_000,
   };
 }
 

@@ -9,8 +9,9 @@ export interface ClientAddresses {
   /** Notes the client of a connection, as its proxy has said by the PROXY protocol. */
   note(socket: Socket, client: string): void;
   /**
-   * The client's address. Of a connection from a proxy it is the last address of `Forwarded`, or
-   * else of `X-Forwarded-For`, that is not a proxy's; both are ignored from others.
+   * The client's address. Of a connection from a proxy it is the last address of `Forwarded` or
+   * `X-Forwarded-For` that is not a proxy's; both are ignored from others. Where they differ it is
+   * the proxy's: a proxy that writes one of them passes on the other as the client has sent it.
    */
   of(request: AnyRequest): string;
 }
@@ -32,6 +33,18 @@ export function createClientAddresses(trusted: readonly string[]): ClientAddress
     );
   }
 
+  function lastOf(hops: readonly string[], peer: string): string {
+    let remote = peer;
+    for (const hop of hops.slice(-MAX_HOPS).toReversed()) {
+      const address = parseAddress(hop);
+      // What is before it was not written by a proxy of the operator.
+      if (address === undefined) return remote;
+      remote = address.toString();
+      if (!isTrusted(remote)) return remote;
+    }
+    return remote;
+  }
+
   return {
     isTrusted,
     note(socket, client) {
@@ -40,23 +53,24 @@ export function createClientAddresses(trusted: readonly string[]): ClientAddress
       socket.once('close', () => noted.delete(key));
     },
     of({ socket, headers }) {
-      let remote = (noted.size > 0 && noted.get(keyOf(socket))) || (socket?.remoteAddress ?? '');
-      if (ranges.length === 0 || !isTrusted(remote)) return remote;
-      const hops = headers.forwarded === undefined ? xForwardedFor(headers) : forwarded(headers);
-      for (const hop of hops.slice(-MAX_HOPS).toReversed()) {
-        const address = parseAddress(hop);
-        // What is before it was not written by a proxy of the operator.
-        if (address === undefined) return remote;
-        remote = address.toString();
-        if (!isTrusted(remote)) return remote;
-      }
-      return remote;
+      const peer = (noted.size > 0 && noted.get(keyOf(socket))) || withoutMapping(socket);
+      if (ranges.length === 0 || !isTrusted(peer)) return peer;
+      const told = [forwarded(headers), xForwardedFor(headers)]
+        .filter((hops) => hops.length > 0)
+        .map((hops) => lastOf(hops, peer));
+      const [client = peer] = told;
+      return told.every((each) => each === client) ? client : peer;
     },
   };
 }
 
 function keyOf(socket: Pick<Socket, 'remoteAddress' | 'remotePort'> | undefined): string {
   return `${socket?.remoteAddress} ${socket?.remotePort}`;
+}
+
+/** The address of a peer. On a port of IPv6, one of IPv4 is written as `::ffff:203.0.113.7`. */
+function withoutMapping(socket: Pick<Socket, 'remoteAddress'> | undefined): string {
+  return (socket?.remoteAddress ?? '').replace(/^::ffff:(?=[\d.]+$)/i, '');
 }
 
 /** An address without its zone; one of IPv4 that is written in IPv6 is of IPv4. */
@@ -72,7 +86,9 @@ function xForwardedFor(headers: AnyRequest['headers']): string[] {
 
 /** The `for` of each hop (RFC 7239); an empty text for one that has none. */
 function forwarded(headers: AnyRequest['headers']): string[] {
-  return String(headers.forwarded)
+  const text = headers.forwarded ?? '';
+  if (text === '') return [];
+  return text
     .split(',')
     .map((hop) => withoutPort(/(?:^|;)\s*for="?([^";,\s]*)"?\s*(?:;|$)/i.exec(hop)?.[1] ?? ''));
 }

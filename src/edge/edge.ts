@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server } from 'node:http';
+import { Server as TlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Logger } from '../domain/logger.ts';
 import { noTracing, type Tracing } from '../domain/tracing.ts';
@@ -61,6 +62,8 @@ export interface Edge {
    * is not available.
    */
   listen(host: string, port: number): Promise<number>;
+  /** Uses another certificate for new connections, if the port speaks TLS. */
+  useCertificate(certificate: Pick<EdgeTls, 'cert' | 'key'>): void;
   /**
    * Closes: no new connections, idle ones closed, GOAWAY to HTTP/2 clients, streams ended. Requests
    * in progress get `drainMs` to finish, then the remaining connections are destroyed. Resolves
@@ -156,6 +159,9 @@ export function createEdge(deps: EdgeDeps): Edge {
           resolve((server.address() as AddressInfo).port);
         });
       });
+    },
+    useCertificate({ cert, key }) {
+      if (server instanceof TlsServer) server.setSecureContext({ cert, key });
     },
     async close(drainMs) {
       if (!server.listening) return;

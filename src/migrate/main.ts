@@ -14,7 +14,8 @@ results, deliveries, statistics.
   --from   DATA_DIR of the service, which must be stopped
   --to     connection string of an empty database
 
-A copy that was interrupted is continued by the same command. The source is left as it is.
+A copy that was interrupted is continued by the same command. The source keeps what it has;
+one of an older version is brought to the new version first, and the older program does not open it any more.
 `;
 
 async function migrate(from: string, to: string): Promise<boolean> {

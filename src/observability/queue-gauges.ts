@@ -55,7 +55,7 @@ export function createQueueGauges(
   });
   new Gauge({
     name: 'queued_crawler_queue_oldest_due_seconds',
-    help: 'For how long the job has been due that waits for its crawl for longest.',
+    help: 'For how long the job has been due that waits for its crawl for longest; without those of paused crawlers.',
     registers,
     async collect() {
       this.reset();

@@ -3,7 +3,10 @@ export interface QueueDepth {
   readonly waiting: number;
   readonly retrying: number;
   readonly running: number;
-  /** When the job fell due that has been due for longest; undefined if none waits. */
+  /**
+   * When the job fell due that has been due for longest. Undefined if none waits, and while the
+   * crawler is paused: nothing crawls these jobs, whatever the number of processes.
+   */
   readonly oldestDueAt: Date | undefined;
 }
 

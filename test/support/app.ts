@@ -58,6 +58,7 @@ export const QUICK: AppTiming = {
   tasks: { timeoutMs: 100, reconcileMs: 200, probeMs: 100, lockMs: 61_000, runLockMs: 61_000 },
   documentMs: 2_000,
   hangMs: 8_000,
+  tlsCheckMs: 30_000,
 };
 
 /**

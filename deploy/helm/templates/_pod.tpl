@@ -56,10 +56,11 @@ spec:
       ports:
         - name: http
           containerPort: 8080
+      # Ten minutes: a new version may have to build indexes of a large database first.
       startupProbe:
         httpGet: { path: /healthz, port: http }
         periodSeconds: 2
-        failureThreshold: 30
+        failureThreshold: 300
       livenessProbe:
         httpGet: { path: /healthz, port: http }
         periodSeconds: 10

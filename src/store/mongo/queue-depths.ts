@@ -5,7 +5,13 @@ import type { CountsSum } from './counts-document.ts';
 /** Most crawlers whose oldest job is looked up; each is one step in an index for each reading. */
 const LOOKED_AT = 100;
 
-const FIELDS = { accountId: 1, name: 1, purges: 1 } as const;
+const FIELDS = {
+  accountId: 1,
+  name: 1,
+  purges: 1,
+  pausedByUser: 1,
+  pausedByMonitor: 1,
+} as const;
 
 type Depth = Pick<CountsSum, 'waiting' | 'retrying' | 'running'>;
 type Found = Pick<CrawlerDocument, '_id' | keyof typeof FIELDS>;
@@ -74,8 +80,9 @@ async function accountNames(
 
 async function oldestDueAt(
   collections: Collections,
-  { _id: crawlerId, purges: gen }: Found,
+  { _id: crawlerId, purges: gen, pausedByUser, pausedByMonitor }: Found,
 ): Promise<Date | undefined> {
+  if (pausedByUser || pausedByMonitor) return undefined;
   const oldest = await collections.jobs.findOne(
     { crawlerId, gen, queued: true },
     { projection: { due: 1 }, sort: { due: 1, _id: 1 } },

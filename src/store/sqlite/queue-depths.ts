@@ -5,8 +5,9 @@ import { type Sql, toOptionalDate } from './sql.ts';
 export function queueDepths(sql: Sql, limit: number): QueueDepths {
   const rows = sql.all(
     `SELECT a.name AS account, c.name AS crawler, d.waiting, d.retrying, d.running,
-        (SELECT due_at FROM jobs j WHERE j.crawler_id = d.crawler_id AND j.gen = d.purges
-          AND j.state <> 'running' ORDER BY due_at LIMIT 1) AS due_at
+        CASE WHEN NOT c.paused_by_user AND NOT c.paused_by_monitor THEN
+          (SELECT due_at FROM jobs j WHERE j.crawler_id = d.crawler_id AND j.gen = d.purges
+            AND j.state <> 'running' ORDER BY due_at LIMIT 1) END AS due_at
       FROM dispatch d JOIN crawlers c USING (crawler_id) JOIN accounts a USING (account_id)
       WHERE d.waiting + d.retrying + d.running > 0
       ORDER BY d.waiting + d.retrying DESC, crawler_id`,

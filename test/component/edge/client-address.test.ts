@@ -2,7 +2,9 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, test } from 'vitest';
+import { createClientAddresses } from '../../../src/edge/client-address.ts';
 import { parseProxyHeader } from '../../../src/edge/proxy-header.ts';
+import type { AnyRequest } from '../../../src/http/node-http.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startWire, type Wire } from '../../support/wire.ts';
@@ -36,7 +38,11 @@ describe('headers of a trusted proxy name the client', () => {
     [{ forwarded: 'for=198.51.100.1, for=203.0.113.7' }, '203.0.113.7'],
     [{ forwarded: 'for=_hidden' }, '127.0.0.1'],
     [{ forwarded: 'proto=https' }, '127.0.0.1'],
-    [{ forwarded: 'for=203.0.113.7', 'x-forwarded-for': '198.51.100.1' }, '203.0.113.7'],
+    [{ forwarded: 'for=203.0.113.7', 'x-forwarded-for': '203.0.113.7' }, '203.0.113.7'],
+    // Proxies write one of the two and pass on the other: one of them comes from the client.
+    [{ forwarded: 'for=203.0.113.7', 'x-forwarded-for': '198.51.100.1' }, '127.0.0.1'],
+    [{ forwarded: 'for=_hidden', 'x-forwarded-for': '198.51.100.1' }, '127.0.0.1'],
+    [{ forwarded: '', 'x-forwarded-for': '198.51.100.1' }, '198.51.100.1'],
   ])('%o', async (headers, client) => {
     await using wire = await startWire({ trustedProxies: TRUSTED });
     expect(await remoteSeen(wire, headers)).toBe(client);
@@ -49,6 +55,15 @@ test.each([[[]], [['10.0.0.0/8']]])(
     await using wire = await startWire({ trustedProxies });
     const forged = { 'x-forwarded-for': '203.0.113.7', forwarded: 'for=203.0.113.7' };
     expect(await remoteSeen(wire, forged)).toBe('127.0.0.1');
+  },
+);
+
+test.each([[[]], [TRUSTED]])(
+  'an IPv4 address is the same on a port of IPv6, with the proxies %o',
+  (trusted) => {
+    const socket = { remoteAddress: '::ffff:203.0.113.7' };
+    const request = { socket, headers: {} } as unknown as AnyRequest;
+    expect(createClientAddresses(trusted).of(request)).toBe('203.0.113.7');
   },
 );
 

@@ -57,6 +57,29 @@ export function statsContract(open: OpenStore): void {
         expect(after.longest.some(({ crawler: name }) => name === long.name)).toBe(false);
       }),
     );
+
+    test(
+      'no job is due while its crawler is paused, by its owner or by the monitor',
+      withStore(open, async ({ store, crawler, push }) => {
+        const own = await crawler();
+        await push(makeJobs(own, 2));
+        const depth = async () =>
+          only(
+            (await store.stats.queueDepths(1_000)).longest.filter(
+              (each) => each.crawler === own.name,
+            ),
+          );
+        for (const [change, oldestDueAt] of [
+          ['user_pause', undefined],
+          ['user_unpause', at(0)],
+          ['monitor_pause', undefined],
+          ['monitor_resume', at(0)],
+        ] as const) {
+          await store.crawlers.setPaused(own.crawlerId, change, at(1));
+          expect(await depth()).toMatchObject({ waiting: 2, oldestDueAt });
+        }
+      }),
+    );
   });
 
   describe('history', () => {

@@ -67,6 +67,9 @@ async function check(manifests: readonly Manifest[]): Promise<void> {
     );
     const grace: number = spec.template.spec.terminationGracePeriodSeconds;
     expect(grace).toBeGreaterThan(Number(env.get('SHUTDOWN_SECONDS')) + 5);
+    // A start may build indexes of a large database; a pod that is killed then begins anew.
+    const { periodSeconds, failureThreshold } = container.startupProbe;
+    expect(periodSeconds * failureThreshold).toBeGreaterThanOrEqual(600);
     const known = Object.values(settings).map(({ variable }) => variable as string);
     expect(known).toEqual(expect.arrayContaining([...env.keys()]));
   }

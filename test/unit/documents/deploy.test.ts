@@ -19,8 +19,30 @@ const flags = scripts.start.split(' ').filter((word) => word.startsWith('--'));
 const units = readdirSync(join(DEPLOY, 'systemd'));
 
 test.each(units)('%s runs the service as npm start does', (unit) => {
-  const [, command] = /^ExecStart=\S+\/node (.*)$/m.exec(read('systemd', unit)) ?? [];
+  const [, command] = /^ExecStart=.*\/node (.*)$/m.exec(read('systemd', unit)) ?? [];
   expect(command?.split(' ')).toEqual([...flags, 'src/main.ts']);
+});
+
+test('a worker is one whatever the file of settings, which it shares with the others, says', () => {
+  const unit = read('systemd', 'queued-crawler-worker@.service');
+  const pairs = (text: string): [string, string][] =>
+    [...text.matchAll(/(?<=\s|=|^)(\w+)=(\S+)/g)].map(([, name = '', value = '']) => [name, value]);
+  const own = /^Environment=(.*)$/m.exec(unit)?.[1] ?? '';
+  const command = /^ExecStart=(\S*\/env )?(.*?)\S+\/node /m.exec(unit)?.[2] ?? '';
+  // systemd.exec(5): what EnvironmentFile= says wins over Environment=.
+  const file = 'ROLE=api HOST=0.0.0.0 PORT=8080';
+  const environment = new Map([...pairs(own), ...pairs(file)]);
+  const expand = (value: string): string =>
+    value.replace(/\$\{(\w+)\}/g, (_all, name: string) => environment.get(name) ?? '');
+  const started = new Map([
+    ...environment,
+    ...pairs(command).map(([name, value]) => [name, expand(value)] as const),
+  ]);
+  expect(Object.fromEntries(started)).toMatchObject({
+    ROLE: 'worker',
+    HOST: '127.0.0.1',
+    PORT: '0',
+  });
 });
 
 test('the image runs the service as npm start does, from files that there are', () => {
@@ -62,6 +84,7 @@ test('what is set anywhere in deploy is a setting', () => {
     'PATH',
     'NODE_COMPILE_CACHE',
     'NODE_ENV',
+    'WORKER_PORT',
     // The allocator's: see decision 011.
     'MALLOC_MMAP_THRESHOLD_',
     'MALLOC_TRIM_THRESHOLD_',
