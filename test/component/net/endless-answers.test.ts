@@ -1,9 +1,13 @@
-import { createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createAddressGuard } from '../../../src/net/address-guard.ts';
 import { createHttpClient } from '../../../src/net/create-http-client.ts';
+import { startFilteringProxy } from '../../../src/net/filtering-proxy.ts';
 import type { HttpClient } from '../../../src/net/http-client.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
+import { createResolver } from '../../../src/net/resolver.ts';
 import { listen } from '../../support/listen.ts';
 import { TLS_FIXTURE } from '../../support/tls-fixture.ts';
 
@@ -34,25 +38,53 @@ function get(url: string, maxBodyBytes: number) {
   return client.request({ url, method: 'GET', timeoutMs: 20_000, maxBodyBytes });
 }
 
+/** Answers with `begin`, then with `repeated` without end. Returns how many bytes were sent. */
+function flood(begin: string, repeated: string) {
+  const piece = repeated.repeat(50_000 / repeated.length);
+  const sent = { bytes: 0 };
+  const answer = (socket: Socket): void => {
+    socket.write(begin);
+    const send = (): void => {
+      do sent.bytes += piece.length;
+      while (!socket.destroyed && socket.write(piece));
+    };
+    socket.on('drain', send);
+    send();
+  };
+  return { sent, answer };
+}
+
 test.each([
   ['interim answers', '', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'],
   ['empty lines before the answer', '', '\r\n'],
   ['an extension of a chunk', `${CHUNKED}1;`, 'a'],
 ])('%s without end are cut off', async (_, begin, repeated) => {
-  const piece = repeated.repeat(50_000 / repeated.length);
-  let sentBytes = 0;
-  const url = await serve((socket) => {
-    socket.write(begin);
-    const send = (): void => {
-      do sentBytes += piece.length;
-      while (!socket.destroyed && socket.write(piece));
-    };
-    socket.on('drain', send);
-    send();
-  });
+  const { sent, answer } = flood(begin, repeated);
+  const url = await serve(answer);
   await expect(get(url, 10_000)).rejects.toMatchObject({ code: 'body_too_large' });
   // The buffers of the system hold some megabytes.
-  expect(sentBytes).toBeLessThan(20_000_000);
+  expect(sent.bytes).toBeLessThan(20_000_000);
+});
+
+test('empty lines without end are cut off in the proxy of a page, too', async () => {
+  const { sent, answer } = flood('', '\r\n');
+  const url = await serve(answer);
+  await using proxy = await startFilteringProxy({
+    guard: createAddressGuard(parseNetworkAllow('127.0.0.1')),
+    lookup: createResolver(),
+    maxBytes: 1_000_000,
+    maxSentBytes: 1_000_000,
+    maxAnswerBytes: 10_000,
+  });
+  proxy.begin();
+  const { username, password } = proxy.credentials;
+  const credentials = Buffer.from(`${username}:${password}`).toString('base64');
+  const page = connect(Number(new URL(proxy.url).port), '127.0.0.1');
+  page.setTimeout(10_000, () => page.destroy(new Error('it was not cut off')));
+  page.write(`GET ${url} HTTP/1.1\r\nhost: a\r\nproxy-authorization: Basic ${credentials}\r\n\r\n`);
+  expect(await text(page)).toBe('');
+  expect(proxy.failureAt(new URL(url).host)).toBe('body_too_large');
+  expect(sent.bytes).toBeLessThan(20_000_000);
 });
 
 test.each(['http', 'https'])(
