@@ -1,6 +1,6 @@
 import { create, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { MessageFault, scanJson } from '../api/scan-message.ts';
-import { compileQueryParameters } from './bind-parameters.ts';
+import { compileQueryParameters, compileUnknownParameter } from './bind-parameters.ts';
 import type { Exchange } from './exchange.ts';
 import { GatewayError } from './gateway-error.ts';
 import { compileMessageReader, compileValueReader } from './read-json.ts';
@@ -26,13 +26,17 @@ export function compileRequestBinder(
 ): RequestBinder {
   const exclude = new Set(body === '' || body === '*' ? [] : [body]);
   const parameters = compileQueryParameters(desc, exclude);
+  const onUnknown = compileUnknownParameter(desc, exclude);
   const bindBody = compileBodyBinder(desc, body, where);
 
   const fromQuery = (exchange: BindableExchange): Fields => {
     const request = create(desc) as Fields;
     const given = exchange.parameters;
     for (let at = 0; at + 1 < given.length; at += 2) {
-      parameters.get(given[at] ?? '')?.(request, given[at + 1] ?? '');
+      const name = given[at] ?? '';
+      const set = parameters.get(name);
+      if (set === undefined) onUnknown(name);
+      else set(request, given[at + 1] ?? '');
     }
     return request;
   };
