@@ -6,7 +6,7 @@ import { VERSION } from '../config/version.ts';
 import { DomainError } from '../domain/errors.ts';
 import { parseBearer } from '../domain/header-rules.ts';
 import type { Logger } from '../domain/logger.ts';
-import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
+import { type AnyRequest, type AnyResponse, isGone } from '../http/node-http.ts';
 import { BodyFault, declaredLength, receiveBody } from '../http/receive-body.ts';
 import { requestNote } from '../http/request-note.ts';
 import type { RoomPools } from '../http/room.ts';
@@ -48,7 +48,9 @@ export function createMcpEndpoint(deps: McpEndpointDeps): McpEndpoint | undefine
     const { remote } = requestNote(request);
     const owner = await authenticator.authenticate(token, remote);
     const leave = enter(owner.account.accountId);
-    response.once('close', leave);
+    // A client that has disconnected while its token was looked up closes nothing any more.
+    if (isGone(response)) leave();
+    else response.once('close', leave);
     const caller = { token: token ?? '', owner };
     const { room } = createTransfer(request, response, pools, () => caller);
     const grant = await room.take(

@@ -58,6 +58,8 @@ export function receiveBody(
     request.resume();
     return Promise.reject(new BodyFault('too_large'));
   }
+  // Closed before somebody listened.
+  if (request.destroyed) return Promise.reject(new BodyFault('incomplete'));
   return new Promise((resolve, reject) => {
     // Tiny chunks are copied together as they arrive: kept as single buffers they would take
     // hundreds of times their length.

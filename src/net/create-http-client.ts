@@ -99,10 +99,10 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     request: HttpRequest,
     startedAt: number,
   ): Promise<HttpResponse> {
-    const { lenient = false, proxy: proxyUrl } = request;
+    const { lenient = false, proxy: proxyUrl, maxBodyBytes } = request;
     const isRepeatable = REPEATABLE.has(request.method);
     for (let isRepeated = false, repairs = false; ; ) {
-      const pool = pools.acquire(url, { proxyUrl, repairs });
+      const pool = pools.acquire(url, { proxyUrl, repairs, maxBodyBytes });
       const before = pool.connections();
       let reused = false;
       try {

@@ -7,6 +7,7 @@ import { forwardRequest } from './forward-request.ts';
 import type { HttpFailure } from './http-client.ts';
 import { httpError, toHttpError } from './http-failures.ts';
 import { createKeptConnections } from './kept-connections.ts';
+import { limitAnswers } from './limit-answers.ts';
 import { MAX_HEADER_BYTES } from './origin-pools.ts';
 import type { Traffic } from './proxy-traffic.ts';
 import {
@@ -74,11 +75,15 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
   let meter = newMeter();
   /** The target of the crawl's first request. */
   let home: ConnectTarget | undefined;
-  const connections = createKeptConnections((target) =>
-    connectTo(target).catch((error: unknown) => {
+  const connections = createKeptConnections(async (target) => {
+    try {
+      const socket = await connectTo(target);
+      limitAnswers(socket, () => deps.maxAnswerBytes);
+      return socket;
+    } catch (error) {
       throw toHttpError(error, deps.upstream !== undefined);
-    }),
-  );
+    }
+  });
 
   function newMeter(): TrafficMeter {
     return createTrafficMeter({

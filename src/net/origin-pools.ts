@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import type { Dispatcher } from 'undici';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import type { CrawlStep } from '../domain/job-try.ts';
@@ -6,6 +7,7 @@ import { createLruMap } from '../domain/lru-map.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { createGuardedConnector } from './guarded-connector.ts';
 import { httpError } from './http-failures.ts';
+import { limitAnswers } from './limit-answers.ts';
 import type { Lookup } from './lookup.ts';
 import { repairResponse } from './repair-response.ts';
 import { createTunnelConnector } from './tunnel-connector.ts';
@@ -54,7 +56,12 @@ export interface OriginPools {
    */
   acquire(
     url: URL,
-    options: { readonly proxyUrl: string | undefined; readonly repairs: boolean },
+    options: {
+      readonly proxyUrl: string | undefined;
+      readonly repairs: boolean;
+      /** Of the request. */
+      readonly maxBodyBytes: number;
+    },
   ): AcquiredPool;
   /** Ends all connections, including those in use and those being made. */
   destroy(): Promise<void>;
@@ -72,6 +79,8 @@ interface Entry {
   latest: readonly CrawlStep[];
   /** Connections since a request was last written. */
   unused: number;
+  /** The longest body that a request has asked for. */
+  maxBodyBytes: number;
 }
 
 /**
@@ -109,6 +118,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         entry.latest = steps;
         entry.connections += 1;
         entry.unused += 1;
+        if (!isHttp2(socket)) limitAnswers(socket, () => entry.maxBodyBytes);
         if (repairs) repairResponse(socket, MAX_HEADER_BYTES);
       },
     };
@@ -121,6 +131,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       connections: 0,
       latest: [],
       unused: 0,
+      maxBodyBytes: 0,
       pool: new Pool(url.origin, {
         maxHeaderSize: MAX_HEADER_BYTES,
         // Each request has timers of its own, which are exact.
@@ -138,10 +149,11 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   }
 
   return {
-    acquire(url, { proxyUrl, repairs }) {
+    acquire(url, { proxyUrl, repairs, maxBodyBytes }) {
       const key = `${url.origin} ${proxyUrl ?? ''}${repairs ? ' repairs' : ''}`;
       const entry = entries.get(key) ?? open(url, proxyUrl, repairs);
       entry.inUse += 1;
+      entry.maxBodyBytes = Math.max(entry.maxBodyBytes, maxBodyBytes);
       entries.set(key, entry);
       let released = false;
       return {
@@ -168,4 +180,8 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       await Promise.all(pools);
     },
   };
+}
+
+function isHttp2(socket: Socket | TLSSocket): boolean {
+  return 'alpnProtocol' in socket && socket.alpnProtocol === 'h2';
 }

@@ -21,14 +21,19 @@ export function repairResponse(socket: Socket, maxBytes: number): void {
   const push = socket.push.bind(socket);
   let head: Buffer | undefined = NOTHING;
   let skippedBytes = 0;
+  /** Bytes of the head in which its end was not found. */
+  let searchedBytes = 0;
 
   socket.push = (chunk: Buffer | null) => {
     if (head === undefined) return push(chunk);
     if (chunk !== null) head = Buffer.concat([head, chunk]);
     for (;;) {
-      const end = endOfHead(head);
+      const end = endOfHead(head, searchedBytes);
       const isOver = chunk === null || skippedBytes + head.length > maxBytes;
-      if (end === undefined && !isOver) return true;
+      if (end === undefined && !isOver) {
+        searchedBytes = head.length;
+        return true;
+      }
       const text = head.toString('latin1', 0, end ?? 0);
       if (end === undefined || !INTERIM.test(text) || isOver) {
         const rest = head.subarray(end ?? 0);
@@ -37,14 +42,23 @@ export function repairResponse(socket: Socket, maxBytes: number): void {
         return chunk === null ? push(null) : true;
       }
       skippedBytes += end;
+      searchedBytes = 0;
       head = head.subarray(end);
     }
   };
 }
 
-/** Where the body begins; undefined when the head is not complete. */
-function endOfHead(bytes: Buffer): number | undefined {
-  for (let at = bytes.indexOf('\n'); at >= 0; at = bytes.indexOf('\n', at + 1)) {
+/**
+ * Where the body begins; undefined when the head is not complete. The first `searched` bytes were searched
+ * before: a head that comes byte by byte is not searched again with each.
+ */
+function endOfHead(bytes: Buffer, searched: number): number | undefined {
+  // An end that was cut has three bytes at most, of which the last is new.
+  for (
+    let at = bytes.indexOf('\n', Math.max(0, searched - 2));
+    at >= 0;
+    at = bytes.indexOf('\n', at + 1)
+  ) {
     if (bytes[at + 1] === 0x0a) return at + 2;
     if (bytes[at + 1] === 0x0d && bytes[at + 2] === 0x0a) return at + 3;
   }

@@ -7,6 +7,7 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { query_inline } from '../../gen/queuedcrawler/v1/options_pb.ts';
+import { unknownMember } from './gateway-error.ts';
 import { compileTextParser } from './parse-scalar.ts';
 import { type Fields, fieldNamed, restFields, restName, TIMESTAMP } from './rest-fields.ts';
 
@@ -49,6 +50,29 @@ export function compileQueryParameters(
 }
 
 /**
+ * Compiles the check of other parameters. They are ignored, as clients of the reference expect, except
+ * those that name a nested message, which get a 422 GatewayError as in JSON. Without the condition that
+ * `filter.hosst` or `filter[host]` meant, a filter would select everything.
+ */
+export function compileUnknownParameter(
+  desc: DescMessage,
+  exclude: ReadonlySet<string>,
+): (parameter: string) => void {
+  const members = new Map<string, readonly string[]>();
+  forEachQueryField(
+    desc,
+    exclude,
+    () => undefined,
+    (name, message) => members.set(name, restFields(message).map(restName)),
+  );
+  return (parameter) => {
+    const [, name = '', member = ''] = /^(\w+)(?:[.[]([^\]]*))?/.exec(parameter) ?? [];
+    const known = members.get(name);
+    if (known !== undefined) throw unknownMember(name, member, known);
+  };
+}
+
+/**
  * Visits the fields that {@link compileQueryParameters} binds, each with the function that opens
  * its message.
  */
@@ -56,6 +80,7 @@ export function forEachQueryField(
   desc: DescMessage,
   exclude: ReadonlySet<string>,
   visit: (name: string, field: DescField, open: Opener) => void,
+  visitNested: (name: string, message: DescMessage) => void = () => undefined,
 ): void {
   function walk(message: DescMessage, prefix: string, open: Opener, depth: number): void {
     for (const field of restFields(message)) {
@@ -65,6 +90,7 @@ export function forEachQueryField(
       if (nested !== undefined && nested.typeName !== TIMESTAMP) {
         const inline = hasOption(field, query_inline) && getOption(field, query_inline);
         const inner = inline ? prefix : `${name}.`;
+        if (!inline) visitNested(name, nested);
         if (depth < MAX_DEPTH) walk(nested, inner, opener(open, field, nested), depth + 1);
       } else if (compileTextParser(field) !== undefined) visit(name, field, open);
     }

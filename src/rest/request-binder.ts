@@ -1,9 +1,9 @@
 import { create, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { parseJson } from '../api/parse-json.ts';
 import { MessageFault } from '../api/scan-message.ts';
-import { compileQueryParameters } from './bind-parameters.ts';
+import { compileQueryParameters, compileUnknownParameter } from './bind-parameters.ts';
 import type { Exchange } from './exchange.ts';
-import { badValue, GatewayError, unknownMember } from './gateway-error.ts';
+import { badValue, GatewayError } from './gateway-error.ts';
 import { compileMessageReader, compileValueReader } from './read-json.ts';
 import { type Fields, fieldNamed } from './rest-fields.ts';
 
@@ -27,7 +27,7 @@ export function compileRequestBinder(
 ): RequestBinder {
   const exclude = new Set(body === '' || body === '*' ? [] : [body]);
   const parameters = compileQueryParameters(desc, exclude);
-  const nested = membersByMessage([...parameters.keys()]);
+  const onUnknown = compileUnknownParameter(desc, exclude);
   const bindBody = compileBodyBinder(desc, body, where);
 
   const fromQuery = (exchange: BindableExchange): Fields => {
@@ -39,7 +39,7 @@ export function compileRequestBinder(
       const text = given[at + 1] ?? '';
       const parameter = parameters.get(name);
       if (parameter === undefined) {
-        assertNoMember(name, nested);
+        onUnknown(name);
         continue;
       }
       // Of two values it cannot be told which one is meant. One that is repeated says nothing new.
@@ -60,27 +60,6 @@ export function compileRequestBinder(
     if (bytes.byteLength > 0) bindBody(request, bytes, exchange.maxFields);
     return request;
   };
-}
-
-/** Of parameters such as `filter.reason`, the members by their message, `filter`. */
-function membersByMessage(names: readonly string[]): ReadonlyMap<string, readonly string[]> {
-  const members = new Map<string, string[]>();
-  for (const name of names) {
-    const dot = name.lastIndexOf('.');
-    if (dot < 0) continue;
-    const message = name.slice(0, dot);
-    const known = members.get(message) ?? [];
-    known.push(name.slice(dot + 1));
-    members.set(message, known);
-  }
-  return members;
-}
-
-/** Throws for an unknown member of a known message, without which a filter would select everything. */
-function assertNoMember(name: string, nested: ReadonlyMap<string, readonly string[]>): void {
-  const dot = name.lastIndexOf('.');
-  const known = dot < 0 ? undefined : nested.get(name.slice(0, dot));
-  if (known !== undefined) throw unknownMember(name.slice(0, dot), name.slice(dot + 1), known);
 }
 
 function compileBodyBinder(desc: DescMessage, body: string, where: string): BodyBinder | undefined {

@@ -38,7 +38,7 @@ export function compileJsonCheck(
   return (json) => {
     if (!isObject(json)) throw malformed('it is not a JSON object');
     const refused: RefusedElement[] = [];
-    check(json as JsonValue, '', refused);
+    check(json, '', refused);
     return refused;
   };
 }
@@ -87,7 +87,7 @@ function fieldCheck(
   if (field.fieldKind === 'map') return decodedCheck(field, 'an object');
   const check = isPlain
     ? plainCheck(field)
-    : messageCheck(field.message as DescMessage, ignoresUnknown, known);
+    : messageCheck(field.message, ignoresUnknown, known);
   return field.fieldKind === 'list' ? listCheck(field, check) : check;
 }
 

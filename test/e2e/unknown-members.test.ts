@@ -48,6 +48,23 @@ test('an unknown condition of a filter is refused, and nothing is removed', asyn
   expect(json).toMatchObject({ jobs: [{}] });
 });
 
+test.each(['filter.hosst=a.test', 'filter[host]=a.test', 'filter.urlContains=a', 'filter=a.test'])(
+  'the unknown condition %s of a filter in a query is refused, and nothing is removed',
+  async (condition) => {
+    const path = `/crawler/${NORMAL}/queried`;
+    await app().rest('POST', `/crawler/${NORMAL}`, { name: 'queried' });
+    const url = encodeURIComponent('http://127.0.0.1:9/');
+    const later = `token=${NORMAL}&crawler=queried&callback=true&delay=3600&url=${url}`;
+    await app().rest('GET', `/?${later}`);
+    const refused = { status: 422, json: { code: 'unknown_member', field: 'filter' } };
+    const removal = `${path}/act?action=remove_jobs&${condition}`;
+    expect(await app().rest('POST', removal)).toMatchObject(refused);
+    expect(await app().rest('GET', `${path}/jobs?${condition}`)).toMatchObject(refused);
+    const { json } = await app().rest('GET', `${path}/jobs?state=scheduled&unknown=1`);
+    expect(json.jobs.length).toBeGreaterThan(0);
+  },
+);
+
 test('unknown members of the body, of an item and of crawl parameters are ignored', async () => {
   const path = `/crawler/${NORMAL}`;
   expect(await app().rest('POST', path, { name: 'lenient', concurency: 3 })).toMatchObject({

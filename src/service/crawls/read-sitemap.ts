@@ -28,6 +28,8 @@ export type ReadSitemap = (
 const MAX_DEPTH = 3;
 /** Sitemaps of one index that are read; as many as an index may name. */
 const MAX_SITEMAPS = 50_000;
+/** Characters of their URLs: 50,000 of usual length. */
+const MAX_CHARACTERS = 8 * 1024 * 1024;
 /** Bytes of one sitemap after decompression: the 50 MB of the protocol, and some more. */
 const MAX_BYTES = 64 * 1024 * 1024;
 const PART = 1_000;
@@ -57,6 +59,11 @@ export function createReadSitemap({ crawl }: Pick<InlineCrawls, 'crawl'>): ReadS
     try {
       const seen = new Set([url]);
       const waiting = [{ url, depth: 1 }];
+      let characters = 0;
+      const isNew = (sitemap: string): boolean =>
+        !seen.has(sitemap) &&
+        seen.size < MAX_SITEMAPS &&
+        characters + sitemap.length <= MAX_CHARACTERS;
       const isOld = ({ lastmod }: SitemapEntry): boolean =>
         since !== undefined && lastmod !== undefined && lastmod < since;
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
@@ -65,8 +72,9 @@ export function createReadSitemap({ crawl }: Pick<InlineCrawls, 'crawl'>): ReadS
           for await (const entry of read(owner, next.url, signal)) {
             if (isOld(entry)) continue;
             if (!entry.isSitemap) urls.push({ url: entry.url, lastmod: entry.lastmod });
-            else if (!seen.has(entry.url) && next.depth < MAX_DEPTH && seen.size < MAX_SITEMAPS) {
+            else if (next.depth < MAX_DEPTH && isNew(entry.url)) {
               seen.add(entry.url);
+              characters += entry.url.length;
               waiting.push({ url: entry.url, depth: next.depth + 1 });
             }
             if (urls.length < PART) continue;

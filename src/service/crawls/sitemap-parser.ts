@@ -12,10 +12,15 @@ export interface SitemapEntry {
 /** Longer addresses cannot be pushed. */
 const MAX_URL = 8_192;
 const MAX_DATE = 64;
+/** Elements within each other. A sitemap needs three, and its extensions a few more. */
+const MAX_DEPTH = 32;
+/** Characters of one tag, text or comment. The parser keeps all of it until its end. */
+const MAX_TOKEN = 1024 * 1024;
 
 /**
  * Reads a sitemap, or an index of sitemaps, piece by piece; or a plain text with a URL a line. Throws an
- * Error for XML that is not well-formed.
+ * Error for XML that is not well-formed, that nests deeper than {@link MAX_DEPTH}, or that has a longer tag,
+ * text or comment than {@link MAX_TOKEN}.
  */
 export function createSitemapParser(isXml: boolean): {
   /** Returns the entries that end in this piece. */
@@ -31,7 +36,12 @@ function toEntry(loc: string, lastmod: string, isSitemap: boolean): SitemapEntry
   const isUrl = url.length <= MAX_URL && /^https?:/i.test(url) && URL.canParse(url);
   if (!isUrl) return [];
   const at = new Date(lastmod.trim());
-  return [{ url, lastmod: Number.isNaN(at.getTime()) ? undefined : at, isSitemap }];
+  return [{ url: copied(url), lastmod: Number.isNaN(at.getTime()) ? undefined : at, isSitemap }];
+}
+
+/** The same text. A part of a text keeps the whole one in memory, here the piece it was read from. */
+function copied(text: string): string {
+  return Buffer.from(text).toString();
 }
 
 function xmlParser() {
@@ -40,17 +50,27 @@ function xmlParser() {
   const path: string[] = [];
   let loc = '';
   let lastmod = '';
+  /** Since the last tag, text or comment ended. */
+  let unfinished = 0;
+  const onToken = (): void => {
+    unfinished = 0;
+  };
+  for (const event of ['comment', 'doctype', 'processinginstruction'] as const) {
+    parser.on(event, onToken);
+  }
   parser.on('error', (error) => {
     throw error;
   });
   parser.on('opentag', ({ name }) => {
-    path.push(localName(name));
+    onToken();
+    if (path.push(localName(name)) > MAX_DEPTH) throw new Error('the elements nest too deep');
     if (['url', 'sitemap'].includes(path.at(-1) ?? '')) {
       loc = '';
       lastmod = '';
     }
   });
   const onText = (text: string): void => {
+    onToken();
     const isOfEntry = ['url', 'sitemap'].includes(path.at(-2) ?? '');
     if (!isOfEntry) return;
     // One character more than allowed, so that a cut one is not taken for a whole one.
@@ -60,6 +80,7 @@ function xmlParser() {
   parser.on('text', onText);
   parser.on('cdata', onText);
   parser.on('closetag', ({ name }) => {
+    onToken();
     const element = localName(name);
     path.pop();
     if (element === 'url' || element === 'sitemap') {
@@ -73,6 +94,8 @@ function xmlParser() {
   };
   return {
     write(text: string) {
+      unfinished += text.length;
+      if (unfinished > MAX_TOKEN) throw new Error('a tag, text or comment is too long');
       parser.write(text);
       return take();
     },
