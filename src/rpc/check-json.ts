@@ -85,9 +85,7 @@ function fieldCheck(
 ): ValueCheck {
   const isPlain = field.message === undefined || hasOwnJson(field.message);
   if (field.fieldKind === 'map') return decodedCheck(field, 'an object');
-  const check = isPlain
-    ? plainCheck(field)
-    : messageCheck(field.message, ignoresUnknown, known);
+  const check = isPlain ? plainCheck(field) : messageCheck(field.message, ignoresUnknown, known);
   return field.fieldKind === 'list' ? listCheck(field, check) : check;
 }
 
