@@ -18,7 +18,7 @@ const facts = {
   cbStatus: 200,
   pcStatus: 200,
   originalStatus: 404,
-  url: 'http://t/ü?a=b c\n',
+  url: 'http://t/ü?a=b c\nd',
   pushedUrl: 'http://t/to',
 };
 const originalHeaders = { set_cookie: 'a=ü', status: '1', 'bad name': 'x' };
@@ -110,7 +110,7 @@ test('an inline crawl as a page', async () => {
   expect(reply).toMatchObject({ status: 200, text: '<p>ü</p>' });
   expect(reply.headers).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
-    url: 'http://t/%C3%BC?a=b c%0A',
+    url: 'http://t/%C3%BC?a=b%20c%0Ad',
     pushed_url: 'http://t/to',
     original_status: '404',
     pc_status: '200',
@@ -165,7 +165,7 @@ test('a stored result, html and json', async () => {
     pc_status: '200',
     cb_status: '200',
     rid: 'r1',
-    url: 'http://t/%C3%BC?a=b c%0A',
+    url: 'http://t/%C3%BC?a=b%20c%0Ad',
     pushed_url: 'http://t/to',
   });
   const json = await call('/storage?token=t&rid=r1&format=json');
