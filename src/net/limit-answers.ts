@@ -28,3 +28,33 @@ export function limitAnswers(socket: Socket, maxBodyBytes: () => number): void {
     return false;
   };
 }
+
+/** Time between two looks at what an HTTP/2 connection has received. */
+const LOOK_MS = 500;
+
+/** The requests of a connection. */
+export interface RequestsSeen {
+  /** How many were begun so far. */
+  readonly begun: number;
+  /** How many are under way. */
+  readonly inUse: number;
+  readonly maxBodyBytes: number;
+}
+
+/**
+ * The same for an HTTP/2 connection, since the last request of its pool: frames that carry nothing, such
+ * as padded empty data or updates of windows, are not reported either, and their bytes pass no stream.
+ */
+export function limitFrames(socket: Socket, seen: () => RequestsSeen): void {
+  let begun = -1;
+  let allowedBytes = 0;
+  const timer = setInterval(() => {
+    const { begun: now, inUse, maxBodyBytes } = seen();
+    if (now !== begun) {
+      begun = now;
+      allowedBytes =
+        socket.bytesRead + PER_BODY_BYTE * maxBodyBytes * Math.max(1, inUse) + SLACK_BYTES;
+    } else if (socket.bytesRead > allowedBytes) socket.destroy(httpError('body_too_large'));
+  }, LOOK_MS).unref();
+  socket.once('close', () => clearInterval(timer));
+}

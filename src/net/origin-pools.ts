@@ -7,7 +7,7 @@ import { createLruMap } from '../domain/lru-map.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { createGuardedConnector } from './guarded-connector.ts';
 import { httpError } from './http-failures.ts';
-import { limitAnswers } from './limit-answers.ts';
+import { limitAnswers, limitFrames } from './limit-answers.ts';
 import type { Lookup } from './lookup.ts';
 import { repairResponse } from './repair-response.ts';
 import { createTunnelConnector } from './tunnel-connector.ts';
@@ -79,6 +79,8 @@ interface Entry {
   latest: readonly CrawlStep[];
   /** Connections since a request was last written. */
   unused: number;
+  /** Requests so far. */
+  begun: number;
   /** The longest body that a request has asked for. */
   maxBodyBytes: number;
 }
@@ -118,7 +120,8 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         entry.latest = steps;
         entry.connections += 1;
         entry.unused += 1;
-        if (!isHttp2(socket)) limitAnswers(socket, () => entry.maxBodyBytes);
+        if (isHttp2(socket)) limitFrames(socket, () => entry);
+        else limitAnswers(socket, () => entry.maxBodyBytes);
         if (repairs) repairResponse(socket, MAX_HEADER_BYTES);
       },
     };
@@ -131,6 +134,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       connections: 0,
       latest: [],
       unused: 0,
+      begun: 0,
       maxBodyBytes: 0,
       pool: new Pool(url.origin, {
         maxHeaderSize: MAX_HEADER_BYTES,
@@ -153,6 +157,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       const key = `${url.origin} ${proxyUrl ?? ''}${repairs ? ' repairs' : ''}`;
       const entry = entries.get(key) ?? open(url, proxyUrl, repairs);
       entry.inUse += 1;
+      entry.begun += 1;
       entry.maxBodyBytes = Math.max(entry.maxBodyBytes, maxBodyBytes);
       entries.set(key, entry);
       let released = false;

@@ -8,6 +8,7 @@ import { startFilteringProxy } from '../../../src/net/filtering-proxy.ts';
 import type { HttpClient } from '../../../src/net/http-client.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { createResolver } from '../../../src/net/resolver.ts';
+import { eventually } from '../../support/eventually.ts';
 import { listen } from '../../support/listen.ts';
 import { TLS_FIXTURE } from '../../support/tls-fixture.ts';
 
@@ -64,6 +65,50 @@ test.each([
   await expect(get(url, 10_000)).rejects.toMatchObject({ code: 'body_too_large' });
   // The buffers of the system hold some megabytes.
   expect(sent.bytes).toBeLessThan(20_000_000);
+});
+
+function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = type;
+  head[4] = flags;
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+const SETTINGS = frame(4, 0, 0, Buffer.alloc(0));
+/** `:status: 200`, the end of the head. */
+const STATUS_200 = frame(1, 4, 1, Buffer.from([0x88]));
+
+test.each([
+  ['updates of the window', frame(8, 0, 0, Buffer.from([0, 0, 0, 1]))],
+  ['empty data with padding', frame(0, 8, 1, Buffer.alloc(256, 255).fill(0, 1))],
+  ['other services', frame(10, 0, 1, Buffer.from('\0\0h2=":443"'))],
+])('%s without end are cut off over HTTP/2', async (_, repeated) => {
+  const piece = Buffer.concat(Array.from({ length: 500 }, () => repeated));
+  let ended = 0;
+  const server = createTlsServer({ ...TLS_FIXTURE, ALPNProtocols: ['h2'] }, (socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.on('close', () => (ended += 1));
+    let received = 0;
+    const onData = ({ length }: Buffer): void => {
+      received += length;
+      // The preface, and the request.
+      if (received < 60) return;
+      socket.off('data', onData).resume();
+      socket.write(Buffer.concat([SETTINGS, STATUS_200]));
+      const send = (): void => {
+        while (!socket.destroyed && socket.write(piece));
+      };
+      socket.on('drain', send);
+      send();
+    };
+    socket.on('data', onData);
+  });
+  const url = `https://localhost:${stack.use(await listen(server)).port}/`;
+  const asked = { url, method: 'GET', timeoutMs: 60_000, maxBodyBytes: 10_000 } as const;
+  await expect(client.request(asked)).rejects.toMatchObject({ code: 'body_too_large' });
+  await eventually(() => expect(ended).toBe(1));
 });
 
 test('empty lines without end are cut off in the proxy of a page, too', async () => {
