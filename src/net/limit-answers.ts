@@ -42,8 +42,8 @@ export interface RequestsSeen {
 }
 
 /**
- * The same for an HTTP/2 connection, since the last request of its pool: frames that carry nothing, such
- * as padded empty data or updates of windows, are not reported either, and their bytes pass no stream.
+ * The same for an HTTP/2 connection, since the last request of its pool. Frames that carry nothing, such
+ * as padded empty data or updates of windows, are not reported either. Their bytes pass no stream.
  */
 export function limitFrames(socket: Socket, seen: () => RequestsSeen): void {
   let begun = -1;
