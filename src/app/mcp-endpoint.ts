@@ -1,20 +1,19 @@
-import { toConnectError } from '../api/errors.ts';
 import { createTransfer } from '../api/transfer.ts';
 import { createClientOver } from '../client/client-over.ts';
 import type { Config } from '../config/config.ts';
 import { VERSION } from '../config/version.ts';
-import { DomainError } from '../domain/errors.ts';
 import { parseBearer } from '../domain/header-rules.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 import { BodyFault, declaredLength, receiveBody } from '../http/receive-body.ts';
 import { requestNote } from '../http/request-note.ts';
 import type { RoomPools } from '../http/room.ts';
-import { toErrorReply } from '../rest/error-reply.ts';
-import { jsonReply, type Reply } from '../rest/reply.ts';
+import { GatewayError } from '../rest/gateway-error.ts';
+import type { Reply } from '../rest/reply.ts';
 import type { ConnectMount } from '../rpc/connect-mount.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import { createStreamPlaces } from '../service/stream-places.ts';
+import { failedReply } from './failed-reply.ts';
 
 /** Longest request: a hundred URLs of 8 KiB. */
 const MAX_BYTES = 1024 * 1024;
@@ -71,11 +70,8 @@ export function createMcpEndpoint(deps: McpEndpointDeps): McpEndpoint | undefine
     try {
       return await answer(request, response);
     } catch (error) {
-      if (error instanceof BodyFault) return refusedBody(error);
-      if (!(error instanceof DomainError)) throw error;
-      const requestId = String(request.headers['x-request-id']);
-      const call = { signal: new AbortController().signal, requestId };
-      return toErrorReply(toConnectError(error, logger, { route: '/mcp', call }));
+      const refusal = error instanceof BodyFault ? refusedBody(error) : error;
+      return failedReply(refusal, request, { logger, route: '/mcp' });
     }
   };
 }
@@ -99,8 +95,8 @@ async function toReply(answer: Response): Promise<Reply> {
   return { status: answer.status, headers, body };
 }
 
-function refusedBody({ kind }: BodyFault): Reply {
+function refusedBody({ kind }: BodyFault): GatewayError {
   const status = { too_large: 413, incomplete: 400, too_slow: 408 }[kind];
-  const error = `The request could not be read: ${kind.replace('_', ' ')}.`;
-  return jsonReply(JSON.stringify({ error, code: `message_${kind}` }), status);
+  const message = `The request could not be read: ${kind.replace('_', ' ')}.`;
+  return new GatewayError(status, `message_${kind}`, message);
 }

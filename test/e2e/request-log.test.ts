@@ -75,6 +75,22 @@ test('an id that could not be told from others, or that breaks lines, is replace
   }
 });
 
+test('refusals of the operator, of agents and of the console have their code', async () => {
+  const app = shared();
+  const admin = { authorization: `Bearer ${ADMIN}` };
+  const wrong = { authorization: 'Bearer wrong-token-of-nobody' };
+  for (const [id, verb, path, headers, body, status, code] of [
+    ['level', 'PUT', '/log-level/loud', admin, undefined, 422, 'invalid_level'],
+    ['verb', 'DELETE', '/log-level', admin, undefined, 405, 'method_not_allowed'],
+    ['backup', 'GET', '/backup', wrong, undefined, 401, 'invalid_token'],
+    ['agent', 'POST', '/mcp', wrong, {}, 401, 'invalid_token'],
+    ['console', 'POST', '/console/session', {}, { token: 'nobody' }, 401, 'invalid_token'],
+  ] as const) {
+    await app.rest(verb, path, body, { ...headers, 'x-request-id': `refused-${id}` });
+    expect(await lineOf(app, `refused-${id}`)).toMatchObject({ status, code });
+  }
+});
+
 test('RPC errors name their request, and their line has the reason', async () => {
   const app = shared();
   const client = createClient(CrawlerService, createGrpcTransport({ baseUrl: app.url }));
