@@ -405,5 +405,6 @@ export const startReasons: readonly string[] = [
   'database_too_new',
   'log_lost',
   'no_database',
+  'unusable_path',
   'target_not_empty',
 ];

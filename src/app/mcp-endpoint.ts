@@ -8,8 +8,7 @@ import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 import { BodyFault, declaredLength, receiveBody } from '../http/receive-body.ts';
 import { requestNote } from '../http/request-note.ts';
 import type { RoomPools } from '../http/room.ts';
-import { GatewayError } from '../rest/gateway-error.ts';
-import type { Reply } from '../rest/reply.ts';
+import { jsonReply, type Reply } from '../rest/reply.ts';
 import type { ConnectMount } from '../rpc/connect-mount.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import { createStreamPlaces } from '../service/stream-places.ts';
@@ -70,8 +69,8 @@ export function createMcpEndpoint(deps: McpEndpointDeps): McpEndpoint | undefine
     try {
       return await answer(request, response);
     } catch (error) {
-      const refusal = error instanceof BodyFault ? refusedBody(error) : error;
-      return failedReply(refusal, request, { logger, route: '/mcp' });
+      if (error instanceof BodyFault) return refusedBody(error, request);
+      return failedReply(error, request, { logger, route: '/mcp' });
     }
   };
 }
@@ -95,8 +94,10 @@ async function toReply(answer: Response): Promise<Reply> {
   return { status: answer.status, headers, body };
 }
 
-function refusedBody({ kind }: BodyFault): GatewayError {
+function refusedBody({ kind }: BodyFault, request: AnyRequest): Reply {
   const status = { too_large: 413, incomplete: 400, too_slow: 408 }[kind];
-  const message = `The request could not be read: ${kind.replace('_', ' ')}.`;
-  return new GatewayError(status, `message_${kind}`, message);
+  const error = `The request could not be read: ${kind.replace('_', ' ')}.`;
+  const code = `message_${kind}`;
+  requestNote(request).call = { failure: code };
+  return jsonReply(JSON.stringify({ error, code }), status);
 }

@@ -7,6 +7,7 @@ import { json } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { defined } from '../domain/defined.ts';
 import { type BackupContent, checkBackup } from './check-backup.ts';
+import { assertWritable } from './usable-path.ts';
 import { type BackupProgress, sync } from './write-backup.ts';
 
 /** What becomes of a backup that a running service makes. */
@@ -28,6 +29,7 @@ export async function fetchBackup(options: {
   readonly signal?: AbortSignal;
 }): Promise<BackupContent> {
   const { url, file, onProgress } = options;
+  await assertWritable(file);
   const base = url.replace(/\/$/, '');
   const call = async (method: string, path: string): Promise<IncomingMessage> => {
     const reply = await ask(new URL(base + path), method, options).catch((error: unknown) => {

@@ -1,4 +1,6 @@
 import { describeFailure } from '../client/client.ts';
+import { DomainError } from '../domain/errors.ts';
+import { fileFailure, fileFailureText } from '../domain/file-failure.ts';
 import { EXIT_CODE, type ExitCode } from './exit-code.ts';
 
 /** A failure whose text is for the user, and the exit code that it ends with. */
@@ -27,6 +29,11 @@ export function usageError(message: string): CliError {
   return new CliError(message, EXIT_CODE.usage);
 }
 
+/** A file that was named and cannot be read. */
+export function unreadable(path: string, cause: unknown): CliError {
+  return usageError(fileFailureText(cause, path));
+}
+
 /** Exit codes of gRPC's codes; others are `failed`. */
 const exitCodes: Readonly<Record<string, ExitCode>> = {
   invalid_argument: EXIT_CODE.usage,
@@ -38,6 +45,12 @@ const exitCodes: Readonly<Record<string, ExitCode>> = {
   already_exists: EXIT_CODE.refused,
   unavailable: EXIT_CODE.unavailable,
   deadline_exceeded: EXIT_CODE.unavailable,
+};
+
+/** Exit codes of what is done on this machine without the service: backups and restores. */
+const localExitCodes: Readonly<Partial<Record<DomainError['kind'], ExitCode>>> = {
+  invalid: EXIT_CODE.usage,
+  failed_precondition: EXIT_CODE.refused,
 };
 
 /** What a failed command tells: for a person, or as an object for programs. */
@@ -52,6 +65,15 @@ export interface ToldFailure {
 export function tellFailure(error: unknown, url: string): ToldFailure {
   if (error instanceof CliError) return { exitCode: error.exitCode, message: error.message };
   if (!(error instanceof Error)) return { exitCode: EXIT_CODE.failed, message: String(error) };
+  if (error instanceof DomainError) {
+    const { kind, reason, message } = error;
+    return { exitCode: localExitCodes[kind] ?? EXIT_CODE.failed, message, reason };
+  }
+  const ofFile = fileFailure(error);
+  if (ofFile !== undefined) {
+    const exitCode = ofFile.isWrongPath ? EXIT_CODE.usage : EXIT_CODE.failed;
+    return { exitCode, message: ofFile.message };
+  }
   if (error.name !== 'ConnectError') {
     return { exitCode: EXIT_CODE.failed, message: error.message };
   }

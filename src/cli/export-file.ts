@@ -18,8 +18,9 @@ export async function openExportFile(path: string): Promise<ExportFile> {
   const placePath = `${path}.place`;
   const place = await readPlace(placePath);
   const handle = await open(path, place === undefined ? 'ax' : 'r+').catch((error: unknown) => {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw usageError(code === 'EEXIST' ? `${path} exists, without ${placePath}` : message);
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EEXIST') throw error;
+    throw usageError(`${path} exists, without ${placePath}`);
   });
   let bytes = place?.bytes ?? 0;
   if (place !== undefined) await handle.truncate(bytes);

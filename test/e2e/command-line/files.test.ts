@@ -1,0 +1,91 @@
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { ADMIN, NORMAL } from '../../support/app.ts';
+import { runCommandLine, startCommandLine } from '../../support/command-line.ts';
+import { shareApp } from '../../support/shared-app.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+const shared = shareApp();
+
+/** Codes of the system, and the calls that Node names with them. */
+const RAW =
+  /\b(E[A-Z]{4,}|open|stat|lstat|mkdir|rename|read) '|\bE(NOENT|NOTDIR|ISDIR|EXIST|ACCES)\b/;
+
+function environment(): Record<string, string> {
+  return {
+    HOME: '/nonexistent',
+    QUEUED_CRAWLER_URL: shared().url,
+    QUEUED_CRAWLER_TOKEN: NORMAL,
+    QUEUED_CRAWLER_ADMIN_TOKEN: ADMIN,
+  };
+}
+
+describe('a file or folder that cannot be used is told as a sentence, with the exit code of a wrong value', () => {
+  beforeAll(async () => {
+    await shared().rest('POST', `/crawler/${NORMAL}`, { name: 'shop' });
+  });
+
+  test.each([
+    ['push shop --file NONE', /there is no file or folder NONE$/],
+    ['push shop --file FOLDER', /FOLDER is a folder, not a file$/],
+    ['push shop --file FILE/x', /FILE\/x cannot be there/],
+    ['backup NONE/b.db', /there is no .*folder NONE$/],
+    ['backup NONE/x/b.db', /there is no folder NONE$/],
+    ['backup FOLDER', /FOLDER is not a file/],
+    ['backup FILE/b.db', /FILE is a file, not a folder/],
+    ['backup /dev/null', /\/dev\/null is not a file/],
+    ['backup NEW.db --data-dir NONE', /there is no folder NONE/],
+    ['restore NONE --data-dir NEW', /there is no file or folder NONE/],
+    ['restore FOLDER --data-dir NEW', /FOLDER is not a file/],
+    ['export shop --to NONE/x.ndjson', /there is no folder NONE$/],
+    ['export shop --to FILE/x.ndjson', /FILE\/x.ndjson cannot be there/],
+    ['results --crawler shop --to FILE', /FILE is a file, not a folder$/],
+    ['results --crawler shop --to FILE/x', /FILE\/x cannot be there/],
+    [
+      'results --crawler shop --to /proc/new/x',
+      /there is no folder|no folder can be made in \/proc$/,
+    ],
+    ['proxies create p --file NONE', /there is no file or folder NONE$/],
+    ['proxies create p --file FOLDER', /FOLDER is a folder, not a file$/],
+    ['stats --ca NONE', /certificate authority cannot be read: there is no file or folder NONE$/],
+    ['stats --ca FOLDER', /certificate authority cannot be read: FOLDER is a folder, not a file$/],
+    ['serve --env-file NONE', /--env-file cannot be read: there is no file or folder NONE$/],
+    ['crawl http://127.0.0.1:1/ --output NONE/x', /there is no folder NONE$/],
+    ['crawl http://127.0.0.1:1/ --output FOLDER', /FOLDER is a folder, not a file$/],
+  ])('%s', async (line, expected) => {
+    if (line.includes('/proc/') && !existsSync('/proc')) return;
+    await using folder = await temporaryFolder();
+    const paths = {
+      NONE: join(folder.path, 'none'),
+      NEW: join(folder.path, 'new'),
+      FILE: join(folder.path, 'file'),
+      FOLDER: join(folder.path, 'folder'),
+    };
+    await writeFile(paths.FILE, 'x');
+    await mkdir(paths.FOLDER);
+    const fill = (text: string): string =>
+      text.replace(/\b(NONE|NEW|FILE|FOLDER)\b/g, (name) => paths[name as keyof typeof paths]);
+    const { code, stderr } = await runCommandLine(line.split(' ').map(fill), {
+      env: environment(),
+    });
+    const told = stderr.trim().replace(/ \(unusable_path\)$/, '');
+    expect(told).toMatch(new RegExp(fill(expected.source)));
+    expect(told).not.toMatch(RAW);
+    expect(code).toBe(2);
+  });
+});
+
+test('migrate from a folder without a database says so, and ends as for a wrong value', async () => {
+  await using folder = await temporaryFolder();
+  for (const [from, text] of [
+    [join(folder.path, 'none'), `there is no folder ${join(folder.path, 'none')}\n`],
+    [folder.path, `there is no file or folder ${join(folder.path, 'queued-crawler.db')}\n`],
+  ] as const) {
+    const args = ['migrate', '--from', from, '--to', 'mongodb://127.0.0.1:1/x'];
+    await using program = startCommandLine(args, { env: { HOME: '/nonexistent' } });
+    const { code, stderr } = await program.ended;
+    expect([stderr, code]).toEqual([text, 2]);
+  }
+});
