@@ -42,7 +42,8 @@ export const observabilitySettings = {
     variable: 'LOG_FORMAT',
     fallback: 'auto',
     parse: choice('auto', 'json', 'pretty'),
-    meaning: 'auto: readable lines on a terminal, JSON elsewhere.',
+    meaning:
+      'auto: readable lines on a terminal, JSON elsewhere. With JSON the texts for people at the start are on standard error.',
   },
   logRequests: {
     variable: 'LOG_REQUESTS',

@@ -166,4 +166,19 @@ test('lines are JSON unless they are asked for in a form for people', async () =
   await service.rest('GET', `/crawler/${NORMAL}/stats`);
   await eventually(() => expect(service.output).toMatch(/INFO.*: request\n/));
   expect(service.output).not.toContain('{"level"');
+  expect(service.output).toContain('Queued crawler: ');
+  expect(service.errors).toBe('');
+});
+
+test('with a log of JSON standard output has nothing else; the welcome is on standard error', async () => {
+  await using folder = await temporaryFolder();
+  const env = { DATA_DIR: folder.path, LOG_LEVEL: 'info', NORMAL_TOKEN: '', JAVASCRIPT_TOKEN: '' };
+  await using service = await startProcess(env);
+  await eventually(() =>
+    expect(service.errors).toMatch(/Normal token:\s+\S{32}[\s\S]*\/storage\?/),
+  );
+  await service.terminate();
+  const printed = service.output.split('\n').filter((line) => line !== '');
+  const messages = printed.map((line) => (JSON.parse(line) as Line).msg);
+  expect(messages).toEqual(expect.arrayContaining(['started', 'stopped']));
 });
