@@ -47,10 +47,17 @@ const exitCodes: Readonly<Record<string, ExitCode>> = {
   deadline_exceeded: EXIT_CODE.unavailable,
 };
 
-/** Exit codes of what is done on this machine without the service: backups and restores. */
-const localExitCodes: Readonly<Partial<Record<DomainError['kind'], ExitCode>>> = {
+/** Exit codes of backups and restores, which do not use the client. */
+const kindExitCodes: Readonly<Record<DomainError['kind'], ExitCode>> = {
   invalid: EXIT_CODE.usage,
+  unauthenticated: EXIT_CODE.denied,
+  forbidden: EXIT_CODE.denied,
+  not_found: EXIT_CODE.notFound,
+  conflict: EXIT_CODE.refused,
   failed_precondition: EXIT_CODE.refused,
+  exhausted: EXIT_CODE.refused,
+  unavailable: EXIT_CODE.unavailable,
+  internal: EXIT_CODE.failed,
 };
 
 /** What a failed command tells: for a person, or as an object for programs. */
@@ -67,7 +74,7 @@ export function tellFailure(error: unknown, url: string): ToldFailure {
   if (!(error instanceof Error)) return { exitCode: EXIT_CODE.failed, message: String(error) };
   if (error instanceof DomainError) {
     const { kind, reason, message } = error;
-    return { exitCode: localExitCodes[kind] ?? EXIT_CODE.failed, message, reason };
+    return { exitCode: kindExitCodes[kind], message, reason };
   }
   const ofFile = fileFailure(error);
   if (ofFile !== undefined) {
