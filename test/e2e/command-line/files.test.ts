@@ -77,6 +77,30 @@ describe('a file or folder that cannot be used is told as a sentence, with the e
   });
 });
 
+test('an export that fails before its first result leaves no file, so that it can be repeated', async () => {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'shop.csv');
+  const wrong = { ...environment(), QUEUED_CRAWLER_TOKEN: 'a-wrong-token-of-nobody' };
+  await shared().rest('POST', `/crawler/${NORMAL}`, { name: 'shop' });
+  const refused = await runCommandLine(['export', 'shop', '--to', file], { env: wrong });
+  expect(refused.code).toBe(3);
+  expect(existsSync(file)).toBe(false);
+  const exported = await runCommandLine(['export', 'shop', '--to', file], { env: environment() });
+  expect([exported.code, exported.stderr]).toEqual([0, '0 results\n']);
+  expect(existsSync(file)).toBe(true);
+});
+
+test('a service that cannot be reached is told with its address, wherever that is set', async () => {
+  const env = { ...environment(), QUEUED_CRAWLER_URL: 'http://127.0.0.1:1' };
+  const { code, stderr } = await runCommandLine(['stats'], { env });
+  expect([code, stderr]).toEqual([
+    6,
+    expect.stringMatching(
+      /^queued-crawler: the service at http:\/\/127.0.0.1:1 cannot be reached: /,
+    ),
+  ]);
+});
+
 test('migrate from a folder without a database says so, and ends as for a wrong value', async () => {
   await using folder = await temporaryFolder();
   for (const [from, text] of [
