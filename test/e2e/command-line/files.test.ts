@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ADMIN, NORMAL } from '../../support/app.ts';
@@ -99,6 +101,31 @@ test('a service that cannot be reached is told with its address, wherever that i
       /^queued-crawler: the service at http:\/\/127.0.0.1:1 cannot be reached: /,
     ),
   ]);
+});
+
+test('another program at the address is told as such, over both HTTP versions', async () => {
+  const server = createServer((_request, response) => {
+    response.setHeader('content-type', 'text/html').end('<html>another</html>');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const env = { ...environment(), QUEUED_CRAWLER_URL: url };
+    const other = `queued-crawler: what answers at ${url} is not a service of this program`;
+    for (const args of [['--http1', 'stats'], ['health']]) {
+      const { code, stdout, stderr } = await runCommandLine(args, { env });
+      expect([args, code, stdout]).toEqual([args, 6, '']);
+      expect(stderr).toContain(other);
+    }
+    // In a process of its own, which an error without a listener would end.
+    await using program = startCommandLine(['stats'], { env });
+    const { code, stderr } = await program.ended;
+    expect(stderr).toMatch(/^queued-crawler: .*\n$/);
+    expect(code).toBe(6);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
 });
 
 test('migrate from a folder without a database says so, and ends as for a wrong value', async () => {
