@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ADMIN, NORMAL } from '../../support/app.ts';
 import { runCommandLine, startCommandLine } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
 import { shareApp } from '../../support/shared-app.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -101,6 +102,31 @@ test('a service that cannot be reached is told with its address, wherever that i
       /^queued-crawler: the service at http:\/\/127.0.0.1:1 cannot be reached: /,
     ),
   ]);
+});
+
+test('a push that waits for its input ends when it is interrupted, and closes no batch', async () => {
+  const app = shared();
+  await app.rest('POST', `/crawler/${NORMAL}`, { name: 'shop' });
+  const more = Promise.withResolvers<void>();
+  async function* input() {
+    // Full calls are sent at once.
+    for (let n = 0; n < 600; n += 1) yield `http://127.0.0.1:1/${n}\n`;
+    await more.promise;
+  }
+  const args = ['push', 'shop', '--batch', 'list', '--close-batch', '--quiet'];
+  await using program = startCommandLine(args, { env: environment(), input: input() });
+  try {
+    await eventually(async () => {
+      const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
+      expect(json.batches).toMatchObject([{ name: 'list' }]);
+    });
+    program.kill('SIGINT');
+    expect((await program.ended).code).toBe(130);
+    const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
+    expect(json.batches).toMatchObject([{ state: 'open' }]);
+  } finally {
+    more.resolve();
+  }
 });
 
 test('another program at the address is told as such, over both HTTP versions', async () => {
