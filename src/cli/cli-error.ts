@@ -89,7 +89,7 @@ export function tellFailure(error: unknown, url: string): ToldFailure {
     const text = `the service at ${url} cannot be reached: ${message}`;
     return { exitCode: EXIT_CODE.unavailable, message: text };
   }
-  if (reason === undefined && /^unsupported content type/.test(message)) {
+  if (reason === undefined && message.startsWith('unsupported content type')) {
     const text = `what answers at ${url} is not a service of this program: ${message}`;
     return { exitCode: EXIT_CODE.unavailable, message: text };
   }

@@ -116,7 +116,7 @@ export function createActCommand(context: CommandContext): Command {
       if (!isLimited(action, options)) {
         let all = 0;
         const counted = client.activity.actOnMatches({ ...request, estimate: true }, { signal });
-        for await (const { matched: found } of counted) all = Number(found);
+        for await (const { matched: found } of counted) all = found;
         throw unlimited(name, action, all);
       }
       const progress = createProgress(output, 'matches');
