@@ -63,13 +63,16 @@ export async function startService(
         LOG_LEVEL: 'warn',
         ...env,
       },
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     },
   );
   let output = '';
-  service.stdout.on('data', (chunk: Buffer) => {
-    output += chunk.toString();
-  });
+  // The address is on standard error; of older versions on standard output.
+  for (const stream of [service.stdout, service.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+  }
   const url = await waitForAddress(service, () => output);
   return {
     url,
@@ -159,11 +162,15 @@ export function readCpuSeconds(path: string): number {
 
 async function waitForAddress(service: ChildProcess, output: () => string): Promise<string> {
   return new Promise((resolve, reject) => {
-    service.once('exit', (code) => reject(new Error(`the service ended with code ${code}`)));
-    service.stdout?.on('data', () => {
-      const found = /Queued crawler: (\S+)/.exec(output())?.[1];
-      if (found !== undefined) resolve(found);
-    });
+    service.once('exit', (code) =>
+      reject(new Error(`the service ended with code ${code}: ${output()}`)),
+    );
+    for (const stream of [service.stdout, service.stderr]) {
+      stream?.on('data', () => {
+        const found = /Queued crawler: (\S+)/.exec(output())?.[1];
+        if (found !== undefined) resolve(found);
+      });
+    }
   });
 }
 

@@ -92,12 +92,14 @@ async function startService(dataDir: string): Promise<{ url: string; stop: () =>
       PUSH_RATE_PER_SECOND: '0',
       LOG_LEVEL: 'warn',
     },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'ignore', 'pipe'],
   });
   let output = '';
   const url = await new Promise<string>((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`the service ended with code ${code}`)));
-    child.stdout.on('data', (chunk: Buffer) => {
+    child.once('exit', (code) =>
+      reject(new Error(`the service ended with code ${code}: ${output}`)),
+    );
+    child.stderr.on('data', (chunk: Buffer) => {
       output += chunk.toString();
       const found = /Queued crawler: (\S+)/.exec(output);
       if (found?.[1] !== undefined) resolve(found[1]);

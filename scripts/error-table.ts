@@ -406,5 +406,8 @@ export const startReasons: readonly string[] = [
   'database_too_new',
   'log_lost',
   'no_database',
+  'other_program',
+  'service_unavailable',
+  'unusable_path',
   'target_not_empty',
 ];

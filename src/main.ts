@@ -2,7 +2,7 @@ import { type App, startApp } from './app/app.ts';
 import { ConfigError, describeConfig, readConfig } from './config/config.ts';
 import { VERSION } from './config/version.ts';
 import { freeWhenIdle } from './idle-memory.ts';
-import { createLogger } from './observability/create-logger.ts';
+import { createLogger, isPretty } from './observability/create-logger.ts';
 import { printWelcome } from './welcome.ts';
 import { whenOrphaned } from './when-orphaned.ts';
 
@@ -97,7 +97,9 @@ async function main(): Promise<void> {
   const app = await starting;
   freeWhenIdle();
   logger.info({ version: VERSION, url: app.url, role: config.role }, 'started');
-  printWelcome(app, config);
+  // Standard output has nothing but the log where programs read it.
+  const isForPeople = isPretty(config.logFormat, process.stdout.isTTY);
+  printWelcome(app, config, isForPeople ? process.stdout : process.stderr);
   if (config.role !== 'api') app.warmUp();
 }
 

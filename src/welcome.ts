@@ -2,12 +2,13 @@ import type { App } from './app/app.ts';
 import type { Config } from './config/config.ts';
 
 /**
- * Prints where the service listens and, after the first start, the tokens and commands that work
- * when pasted.
+ * Prints to `output` where the service listens and, after the first start, the tokens and commands
+ * that work when pasted.
  */
 export function printWelcome(
   app: Pick<App, 'url' | 'newTokens' | 'database'>,
   config: Pick<Config, 'dataDir' | 'role' | 'normalToken' | 'javascriptToken'>,
+  output: { write(text: string): unknown },
 ): void {
   const database = app.database === 'embedded' ? `embedded, in ${config.dataDir}` : 'MongoDB';
   const lines = ['', `  Queued crawler: ${app.url}`];
@@ -36,5 +37,5 @@ export function printWelcome(
       `  curl --compressed "${app.url}/storage?token=${usable}&rid=RID"   # RID: what the push answered`,
     );
   }
-  process.stdout.write(`${lines.join('\n')}\n\n`);
+  output.write(`${lines.join('\n')}\n\n`);
 }

@@ -80,6 +80,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   cli: [
     'backup',
     'client',
+    // For files of this machine.
+    'domain',
     'gen',
     'when-orphaned.ts',
     'mcp',
@@ -128,7 +130,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'scheduler/mongo',
   ],
   backup: ['domain', 'store/sqlite'],
-  migrate: ['domain', 'store/sqlite', 'store/mongo', 'npm:mongodb', 'npm:pino'],
+  migrate: ['backup', 'domain', 'store/sqlite', 'store/mongo', 'npm:mongodb', 'npm:pino'],
   app: [
     'domain',
     'config',

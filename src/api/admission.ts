@@ -14,13 +14,20 @@ export interface Admission {
    * `call.caller`, or `call.isOperator` for the admin token. Rejects with `unauthenticated`, or with `exhausted` when too many wrong tokens
    * came from the same address.
    */
-  admit(access: Access, token: string, call: Call): Promise<void>;
+  admit(called: CalledMethod, token: string, call: Call): Promise<void>;
+}
+
+/** The method that is called: who may call it, and its name for the log. */
+export interface CalledMethod {
+  readonly access: Access;
+  /** Such as `CreateAccount`; of paths that no method answers, the verb and the path. */
+  readonly method: string;
 }
 
 /** Makes the admission over an authenticator. */
 export function createAdmission(authenticator: Authenticator): Admission {
   return {
-    async admit(access, token, call) {
+    async admit({ access }, token, call) {
       if (access === 'public') return;
       if (access === 'admin') {
         authenticator.authenticateAdmin(call.bearer, call.remote);
@@ -58,11 +65,12 @@ export function withAdmission(
   return methods.map((method): Method => {
     const { access, takesSlot, readBytes } = methodPolicy(method.desc);
     if (access === 'public') return method;
+    const called = { access, method: method.desc.name };
     if (method.kind === 'server_streaming') {
       return {
         ...method,
         async *handle(request: Message, call: Call) {
-          await admission.admit(access, tokenInMessage(request), call);
+          await admission.admit(called, tokenInMessage(request), call);
           yield* method.handle(request, call);
         },
       };
@@ -71,13 +79,13 @@ export function withAdmission(
       return {
         ...method,
         handle: (requests: AsyncIterable<Message>, call: Call) =>
-          method.handle(admitted(requests, access, admission, call), call),
+          method.handle(admitted(requests, called, admission, call), call),
       };
     }
     return {
       ...method,
       async handle(request: Message, call: Call) {
-        await admission.admit(access, tokenInMessage(request), call);
+        await admission.admit(called, tokenInMessage(request), call);
         if (!takesSlot) return method.handle(request, call);
         const accountId = call.caller?.owner.account.accountId ?? 'operator';
         // Before the slot: a call that waits for memory must not keep the others waiting.
@@ -98,14 +106,14 @@ export function withAdmission(
 /** The messages of a stream whose token is right. One without a token has that of the message before. */
 async function* admitted(
   requests: AsyncIterable<Message>,
-  access: Access,
+  called: CalledMethod,
   admission: Admission,
   call: Call,
 ): AsyncGenerator<Message> {
   let token = '';
   for await (const request of requests) {
     token = tokenInMessage(request) || token;
-    await admission.admit(access, token, call);
+    await admission.admit(called, token, call);
     yield request;
   }
 }

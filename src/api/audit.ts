@@ -4,6 +4,9 @@ import type { Logger } from '../domain/logger.ts';
 import type { Admission } from './admission.ts';
 import type { Call } from './method.ts';
 
+/** From where an admin call came. */
+export type AdminCaller = Pick<Call, 'remote' | 'requestId'> & { readonly protocol: string };
+
 /** An admin call, for the log: its method and its account. Values and tokens are not logged. */
 export interface AuditedCall {
   readonly method: string;
@@ -22,7 +25,7 @@ const NAME = /^[\w.-]{1,64}$/;
 export async function audited<Result>(
   logger: Logger,
   { method, account, fields = [] }: AuditedCall,
-  call: Call,
+  call: AdminCaller,
   work: () => Promise<Result>,
 ): Promise<Result> {
   const line = (outcome: string) => ({
@@ -45,23 +48,31 @@ export async function audited<Result>(
 /** Wraps an admission so that it logs one line about each refused admin call. */
 export function withAudit(admission: Admission, logger: Logger): Admission {
   return {
-    async admit(access, token, call) {
+    async admit(called, token, call) {
       try {
-        await admission.admit(access, token, call);
+        await admission.admit(called, token, call);
       } catch (error) {
-        // Throttled calls are not logged one by one: there may be too many.
-        const isThrottled = error instanceof DomainError && error.kind === 'exhausted';
-        if (access === 'admin' && !isThrottled) {
-          const line = { ...whoCalled('unauthenticated', call), outcome: errorReason(error) };
-          logger.warn(line, 'admin call refused');
-        }
+        if (called.access === 'admin') logRefusal(logger, called.method, call, error);
         throw error;
       }
     },
   };
 }
 
-function whoCalled(by: 'admin' | 'unauthenticated', call: Call) {
+/** Logs an admin call that is refused because its token is wrong or missing. */
+export function logRefusal(
+  logger: Logger,
+  method: string,
+  call: AdminCaller,
+  error: unknown,
+): void {
+  // Throttled calls are not logged one by one: there may be too many.
+  if (error instanceof DomainError && error.kind === 'exhausted') return;
+  const line = { ...whoCalled('unauthenticated', call), method, outcome: errorReason(error) };
+  logger.warn(line, 'admin call refused');
+}
+
+function whoCalled(by: 'admin' | 'unauthenticated', call: AdminCaller) {
   return {
     audit: 'admin',
     by,
@@ -72,5 +83,6 @@ function whoCalled(by: 'admin' | 'unauthenticated', call: Call) {
 }
 
 function errorReason(error: unknown): string {
-  return error instanceof DomainError ? error.reason : 'internal';
+  const { reason } = error as { readonly reason?: unknown };
+  return typeof reason === 'string' ? reason : 'internal';
 }

@@ -1,17 +1,15 @@
-import { toConnectError } from '../api/errors.ts';
 import {
   type ConsoleSessions,
   createConsoleSessions,
   SESSION_PATH,
 } from '../console-session/console-sessions.ts';
 import { createSessionSeal } from '../console-session/sealed-session.ts';
-import { DomainError } from '../domain/errors.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { RoutesDeps } from '../edge/routes.ts';
-import { toErrorReply } from '../rest/error-reply.ts';
 import type { Reply } from '../rest/reply.ts';
 import type { Service } from '../service/service.ts';
 import type { AppContext } from './app-context.ts';
+import { failedReply } from './failed-reply.ts';
 
 type Console = NonNullable<RoutesDeps['console']>;
 
@@ -35,10 +33,7 @@ export function withSessions(site: Console, sessions: ConsoleSessions, logger: L
     try {
       return await sessions.answer(request);
     } catch (error) {
-      if (!(error instanceof DomainError)) throw error;
-      const requestId = String(request.headers['x-request-id']);
-      const call = { signal: new AbortController().signal, requestId };
-      return toErrorReply(toConnectError(error, logger, { route: SESSION_PATH, call }));
+      return failedReply(error, request, { logger, route: SESSION_PATH });
     }
   }
   return {

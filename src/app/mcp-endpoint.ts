@@ -1,20 +1,18 @@
-import { toConnectError } from '../api/errors.ts';
 import { createTransfer } from '../api/transfer.ts';
 import { createClientOver } from '../client/client-over.ts';
 import type { Config } from '../config/config.ts';
 import { VERSION } from '../config/version.ts';
-import { DomainError } from '../domain/errors.ts';
 import { parseBearer } from '../domain/header-rules.ts';
 import type { Logger } from '../domain/logger.ts';
 import { type AnyRequest, type AnyResponse, isGone } from '../http/node-http.ts';
 import { BodyFault, declaredLength, receiveBody } from '../http/receive-body.ts';
 import { requestNote } from '../http/request-note.ts';
 import type { RoomPools } from '../http/room.ts';
-import { toErrorReply } from '../rest/error-reply.ts';
 import { jsonReply, type Reply } from '../rest/reply.ts';
 import type { ConnectMount } from '../rpc/connect-mount.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import { createStreamPlaces } from '../service/stream-places.ts';
+import { failedReply } from './failed-reply.ts';
 
 /** Longest request: a hundred URLs of 8 KiB. */
 const MAX_BYTES = 1024 * 1024;
@@ -73,11 +71,8 @@ export function createMcpEndpoint(deps: McpEndpointDeps): McpEndpoint | undefine
     try {
       return await answer(request, response);
     } catch (error) {
-      if (error instanceof BodyFault) return refusedBody(error);
-      if (!(error instanceof DomainError)) throw error;
-      const requestId = String(request.headers['x-request-id']);
-      const call = { signal: new AbortController().signal, requestId };
-      return toErrorReply(toConnectError(error, logger, { route: '/mcp', call }));
+      if (error instanceof BodyFault) return refusedBody(error, request);
+      return failedReply(error, request, { logger, route: '/mcp' });
     }
   };
 }
@@ -101,8 +96,10 @@ async function toReply(answer: Response): Promise<Reply> {
   return { status: answer.status, headers, body };
 }
 
-function refusedBody({ kind }: BodyFault): Reply {
+function refusedBody({ kind }: BodyFault, request: AnyRequest): Reply {
   const status = { too_large: 413, incomplete: 400, too_slow: 408 }[kind];
   const error = `The request could not be read: ${kind.replace('_', ' ')}.`;
-  return jsonReply(JSON.stringify({ error, code: `message_${kind}` }), status);
+  const code = `message_${kind}`;
+  requestNote(request).call = { failure: code };
+  return jsonReply(JSON.stringify({ error, code }), status);
 }

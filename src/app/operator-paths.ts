@@ -1,4 +1,4 @@
-import { toConnectError } from '../api/errors.ts';
+import { audited, logRefusal } from '../api/audit.ts';
 import type { Backups } from '../backup/backups.ts';
 import { DomainError } from '../domain/errors.ts';
 import { parseBearer } from '../domain/header-rules.ts';
@@ -6,13 +6,13 @@ import { type AdjustableLogger, LOG_LEVELS } from '../domain/logger.ts';
 import type { RoutesDeps } from '../edge/routes.ts';
 import type { AnyRequest } from '../http/node-http.ts';
 import { requestNote } from '../http/request-note.ts';
-import { toErrorReply, toRefusalReply } from '../rest/error-reply.ts';
 import { GatewayError } from '../rest/gateway-error.ts';
 import { jsonReply, type Reply } from '../rest/reply.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import { isSameToken } from '../service/accounts/tokens.ts';
 import type { AppContext } from './app-context.ts';
 import { answerBackup } from './backup-operation.ts';
+import { failedReply } from './failed-reply.ts';
 
 /**
  * Answers what an operator asks of this one process: `/metrics`, and with the admin token
@@ -27,25 +27,22 @@ export function createOperations(
     authenticator.authenticateAdmin(bearerOf(request), requestNote(request).remote);
   }
 
-  /** The same with a line of the log, as the admin calls of the API have: a backup has every secret. */
-  function auditAdmin(request: AnyRequest, route: string): void {
-    const line = {
-      audit: 'admin',
-      remote: requestNote(request).remote,
-      method: `${request.method} ${route}`,
-      requestId: request.headers['x-request-id'],
-    };
+  /** Works with the admin token alone, and logs a line as the admin calls of the API have: a backup has every secret. */
+  async function asAdmin(
+    request: AnyRequest,
+    route: string,
+    work: () => Promise<Reply> | Reply,
+  ): Promise<Reply> {
+    const { remote, protocol } = requestNote(request);
+    const requestId = String(request.headers['x-request-id']);
+    const [method, caller] = [`${request.method} ${route}`, { remote, protocol, requestId }];
     try {
       assertAdmin(request);
     } catch (error) {
-      const { kind, reason } = error as DomainError;
-      // Throttled calls are not logged one by one: there may be too many.
-      if (kind !== 'exhausted') {
-        logger.warn({ ...line, by: 'unauthenticated', outcome: reason }, 'admin call refused');
-      }
+      logRefusal(logger, method, caller, error);
       throw error;
     }
-    logger.info({ ...line, by: 'admin' }, 'admin call');
+    return audited(logger, { method, account: '' }, caller, async () => work());
   }
 
   function assertMayMeasure(request: AnyRequest): void {
@@ -55,15 +52,11 @@ export function createOperations(
   }
 
   /** Replies to errors as the API does. */
-  async function answer(make: () => Promise<Reply> | Reply, request: AnyRequest): Promise<Reply> {
+  async function answer(make: () => Promise<Reply>, request: AnyRequest): Promise<Reply> {
     try {
       return await make();
     } catch (error) {
-      const requestId = String(request.headers['x-request-id']);
-      if (error instanceof GatewayError) return toRefusalReply(error, requestId);
-      if (!(error instanceof DomainError)) throw error;
-      const call = { signal: new AbortController().signal, requestId };
-      return toErrorReply(toConnectError(error, logger, { route: 'operations', call }));
+      return failedReply(error, request, { logger, route: 'operations' });
     }
   }
 
@@ -75,15 +68,12 @@ export function createOperations(
         return { status: 200, headers: { 'content-type': contentType }, body: text };
       }, request),
     backup: (request) =>
-      answer(() => {
-        auditAdmin(request, '/backup');
-        return answerBackup(backups, request, logger);
-      }, request),
+      answer(
+        () => asAdmin(request, '/backup', () => answerBackup(backups, request, logger)),
+        request,
+      ),
     logLevel: (request) =>
-      answer(() => {
-        auditAdmin(request, '/log-level');
-        return setLogLevel(logger, request);
-      }, request),
+      answer(() => asAdmin(request, '/log-level', () => setLogLevel(logger, request)), request),
   };
 }
 

@@ -2,18 +2,22 @@ import { join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { DomainError } from '../domain/errors.ts';
 import type { BackupContent } from './check-backup.ts';
+import { assertReadable, assertWritable } from './usable-path.ts';
 import { type BackupProgress, writeBackup } from './write-backup.ts';
 
 /**
  * Writes a backup of the database in a DATA_DIR that no process uses. Throws `failed_precondition`
- * when one does, or when there is no database.
+ * when one does, and `invalid` when there is no database or the backup cannot be written.
  */
 export async function backupFolder(options: {
   readonly dataDir: string;
   readonly file: string;
   readonly onProgress: (progress: BackupProgress) => void;
 }): Promise<BackupContent> {
-  using database = openUnused(join(options.dataDir, 'queued-crawler.db'));
+  const path = join(options.dataDir, 'queued-crawler.db');
+  await assertReadable(path);
+  await assertWritable(options.file);
+  using database = openUnused(path);
   return await writeBackup(
     (path, onProgress) =>
       backup(database, path, {

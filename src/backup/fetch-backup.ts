@@ -6,7 +6,10 @@ import { createInterface } from 'node:readline';
 import { json } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { defined } from '../domain/defined.ts';
+import { DomainError, type ErrorKind } from '../domain/errors.ts';
+import { fileFailure } from '../domain/file-failure.ts';
 import { type BackupContent, checkBackup } from './check-backup.ts';
+import { assertWritable } from './usable-path.ts';
 import { type BackupProgress, sync } from './write-backup.ts';
 
 /** What becomes of a backup that a running service makes. */
@@ -15,8 +18,8 @@ export type FetchProgress =
   | { readonly step: 'fetch'; readonly bytes: number; readonly of: number };
 
 /**
- * Lets a running service make a backup, and fetches it into `file`, checked there. Throws an Error
- * for people when the service does not answer, or with what it refused.
+ * Lets a running service make a backup, and fetches it into `file`, checked there. Throws
+ * `unavailable` when the service does not answer, and what it refused.
  */
 export async function fetchBackup(options: {
   readonly url: string;
@@ -26,18 +29,20 @@ export async function fetchBackup(options: {
   readonly file: string;
   readonly onProgress: (progress: FetchProgress) => void;
   readonly signal?: AbortSignal;
+  /** Longest time in which nothing comes from the service, in milliseconds. Default five minutes. */
+  readonly silenceMs?: number;
 }): Promise<BackupContent> {
   const { url, file, onProgress } = options;
+  await assertWritable(file);
   const base = url.replace(/\/$/, '');
   const call = async (method: string, path: string): Promise<IncomingMessage> => {
     const reply = await ask(new URL(base + path), method, options).catch((error: unknown) => {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new Error(`The service at ${base} does not answer: ${reason}.`, { cause: error });
+      throw unanswered(base, error);
     });
     if (reply.statusCode !== 200) throw await refusal(reply);
     return reply;
   };
-  const made = await readLines(await call('POST', '/backup'), onProgress);
+  const made = await readLines(await call('POST', '/backup'), base, onProgress);
   const part = `${file}.part`;
   try {
     const reply = await call('GET', `/backup/${made.name}`);
@@ -47,7 +52,9 @@ export async function fetchBackup(options: {
       bytes += chunk.byteLength;
       onProgress({ step: 'fetch', bytes, of: made.bytes });
     });
-    await pipeline(counted, createWriteStream(part, { mode: 0o600 }));
+    await pipeline(counted, createWriteStream(part, { mode: 0o600 })).catch((error: unknown) => {
+      throw fileFailure(error) === undefined ? unanswered(base, error) : error;
+    });
     onProgress({ step: 'check' });
     const content = await checkBackup(part);
     await sync(part);
@@ -66,40 +73,90 @@ interface Made {
 
 async function readLines(
   reply: IncomingMessage,
+  base: string,
   onProgress: (progress: BackupProgress) => void,
 ): Promise<Made> {
-  const lines = createInterface({ input: reply });
-  for await (const line of lines) {
-    const value = JSON.parse(line) as
-      | BackupProgress
-      | { readonly backup: Made }
-      | { readonly error: string };
+  const lines = createInterface({ input: reply })[Symbol.asyncIterator]();
+  for (;;) {
+    const { done, value: line } = await lines.next().catch((error: unknown) => {
+      throw unanswered(base, error);
+    });
+    if (done === true) throw unanswered(base, new Error('it ended before its backup'));
+    const value = parseLine(line);
+    if (value === undefined) {
+      const message = `What answers at ${base} is not a service of this program.`;
+      throw new DomainError('unavailable', 'other_program', message);
+    }
     if ('step' in value) onProgress(value);
     else if ('backup' in value) return value.backup;
     else throw new Error(value.error);
   }
-  throw new Error('The service ended before its backup.');
 }
 
-/** Longest time in which nothing comes from the service, in milliseconds. */
+/** A line of `POST /backup`; undefined for any other text. */
+function parseLine(
+  text: string,
+): BackupProgress | { readonly backup: Made } | { readonly error: string } | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isKnown = ['step', 'backup', 'error'].some((name) => Object.hasOwn(Object(value), name));
+    return isKnown ? (value as BackupProgress) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function unanswered(base: string, cause: unknown): DomainError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const message = `The service at ${base} does not answer: ${reason}.`;
+  return new DomainError('unavailable', 'service_unavailable', message, { cause });
+}
+
 const SILENCE_MS = 300_000;
 
 /** Resolves when the head of the reply is there. */
 function ask(
   url: URL,
   method: string,
-  { adminToken, ca, signal }: { adminToken: string; ca?: string; signal?: AbortSignal },
+  {
+    adminToken,
+    ca,
+    signal,
+    silenceMs = SILENCE_MS,
+  }: { adminToken: string; ca?: string; signal?: AbortSignal; silenceMs?: number },
 ): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const request = url.protocol === 'https:' ? requestSecure : requestPlain;
   const headers = { authorization: `Bearer ${adminToken}` };
-  const sent = request(url, { method, headers, ...defined({ ca, signal }) }, resolve);
-  sent.setTimeout(SILENCE_MS, () => sent.destroy(new Error('nothing came for five minutes')));
+  let reply: IncomingMessage | undefined;
+  const sent = request(url, { method, headers, ...defined({ ca, signal }) }, (received) => {
+    reply = received;
+    resolve(received);
+  });
+  sent.setTimeout(silenceMs, () => {
+    const error = new Error(`nothing came for ${silenceMs / 1_000} seconds`);
+    // First, or the reply would end as aborted.
+    reply?.destroy(error);
+    sent.destroy(error);
+  });
   sent.on('error', reject).end();
   return promise;
 }
 
-async function refusal(reply: IncomingMessage): Promise<Error> {
-  const body = (await json(reply).catch(() => ({}))) as { error?: string };
-  return new Error(body.error ?? `The service answered ${reply.statusCode}.`);
+/** Kinds of the statuses that `/backup` answers with; others are faults. */
+const KINDS: Readonly<Record<number, ErrorKind>> = {
+  401: 'unauthenticated',
+  404: 'not_found',
+  409: 'conflict',
+  422: 'invalid',
+  429: 'exhausted',
+  503: 'unavailable',
+};
+
+async function refusal(reply: IncomingMessage): Promise<DomainError> {
+  const { statusCode = 0 } = reply;
+  const body: unknown = await json(reply).catch(() => undefined);
+  const { error, code: reason = 'internal' } = Object(body) as { error?: string; code?: string };
+  const message = error ?? `The service answered ${statusCode}.`;
+  return new DomainError(KINDS[statusCode] ?? 'internal', reason, message);
 }

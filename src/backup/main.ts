@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { fileFailureText } from '../domain/file-failure.ts';
 import { backupFolder } from './backup-folder.ts';
 import type { BackupContent } from './check-backup.ts';
 import { type FetchProgress, fetchBackup } from './fetch-backup.ts';
@@ -75,6 +76,6 @@ async function run(): Promise<number> {
 try {
   process.exitCode = await run();
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`${fileFailureText(error)}\n`);
   process.exitCode = 1;
 }

@@ -7,15 +7,16 @@ import { makeFolder } from '../domain/make-folder.ts';
 import { beginResultSeries } from '../store/sqlite/result-order.ts';
 import { openUnused } from './backup-folder.ts';
 import { type BackupContent, checkBackup } from './check-backup.ts';
+import { assertReadable, assertWritable } from './usable-path.ts';
 import { sync } from './write-backup.ts';
 
 const NAME = 'queued-crawler.db';
 
 /**
- * Puts a backup into DATA_DIR, after it was checked, there and in place. Throws
- * `failed_precondition` when it is not whole, when the service runs, or when there is a database
- * and `replace` is not set; a replaced one is kept next to it. Returns where, and what the backup
- * holds.
+ * Puts a backup into DATA_DIR, after it was checked, there and in place. Throws `invalid` when a path
+ * cannot be used. Throws `failed_precondition` when it is not whole, when the service runs, or when
+ * there is a database and `replace` is not set; a replaced one is kept next to it. Returns where,
+ * and what the backup holds.
  */
 export async function restoreBackup(options: {
   readonly file: string;
@@ -23,9 +24,11 @@ export async function restoreBackup(options: {
   readonly replace: boolean;
 }): Promise<{ readonly content: BackupContent; readonly kept: string | undefined }> {
   const { file, dataDir } = options;
+  await assertReadable(file);
   await checkBackup(file);
   await makeFolder(dataDir);
   const path = join(dataDir, NAME);
+  await assertWritable(path);
   const isThere = isDatabaseThere(path);
   if (isThere && !options.replace) {
     throw new DomainError(

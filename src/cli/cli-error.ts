@@ -1,4 +1,6 @@
 import { describeFailure } from '../client/client.ts';
+import { DomainError } from '../domain/errors.ts';
+import { fileFailure, fileFailureText } from '../domain/file-failure.ts';
 import { EXIT_CODE, type ExitCode } from './exit-code.ts';
 
 /** A failure whose text is for the user, and the exit code that it ends with. */
@@ -27,6 +29,11 @@ export function usageError(message: string): CliError {
   return new CliError(message, EXIT_CODE.usage);
 }
 
+/** A file that was named and cannot be read. */
+export function unreadable(path: string, cause: unknown): CliError {
+  return usageError(fileFailureText(cause, path));
+}
+
 /** Exit codes of gRPC's codes; others are `failed`. */
 const exitCodes: Readonly<Record<string, ExitCode>> = {
   invalid_argument: EXIT_CODE.usage,
@@ -38,6 +45,19 @@ const exitCodes: Readonly<Record<string, ExitCode>> = {
   already_exists: EXIT_CODE.refused,
   unavailable: EXIT_CODE.unavailable,
   deadline_exceeded: EXIT_CODE.unavailable,
+};
+
+/** Exit codes of backups and restores, which do not use the client. */
+const kindExitCodes: Readonly<Record<DomainError['kind'], ExitCode>> = {
+  invalid: EXIT_CODE.usage,
+  unauthenticated: EXIT_CODE.denied,
+  forbidden: EXIT_CODE.denied,
+  not_found: EXIT_CODE.notFound,
+  conflict: EXIT_CODE.refused,
+  failed_precondition: EXIT_CODE.refused,
+  exhausted: EXIT_CODE.refused,
+  unavailable: EXIT_CODE.unavailable,
+  internal: EXIT_CODE.failed,
 };
 
 /** What a failed command tells: for a person, or as an object for programs. */
@@ -52,12 +72,25 @@ export interface ToldFailure {
 export function tellFailure(error: unknown, url: string): ToldFailure {
   if (error instanceof CliError) return { exitCode: error.exitCode, message: error.message };
   if (!(error instanceof Error)) return { exitCode: EXIT_CODE.failed, message: String(error) };
+  if (error instanceof DomainError) {
+    const { kind, reason, message } = error;
+    return { exitCode: kindExitCodes[kind], message, reason };
+  }
+  const ofFile = fileFailure(error);
+  if (ofFile !== undefined) {
+    const exitCode = ofFile.isWrongPath ? EXIT_CODE.usage : EXIT_CODE.failed;
+    return { exitCode, message: ofFile.message };
+  }
   if (error.name !== 'ConnectError') {
     return { exitCode: EXIT_CODE.failed, message: error.message };
   }
   const { code, reason, field, message } = describeFailure(error);
   if (reason === undefined && isUnreachable(error)) {
     const text = `the service at ${url} cannot be reached: ${message}`;
+    return { exitCode: EXIT_CODE.unavailable, message: text };
+  }
+  if (reason === undefined && message.startsWith('unsupported content type')) {
+    const text = `what answers at ${url} is not a service of this program: ${message}`;
     return { exitCode: EXIT_CODE.unavailable, message: text };
   }
   return {

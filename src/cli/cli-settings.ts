@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { fileFailureText } from '../domain/file-failure.ts';
 import { usageError } from './cli-error.ts';
 import { type Profile, profilesPath, readProfiles } from './profiles.ts';
 
@@ -74,7 +75,6 @@ async function readCa(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw usageError(`the certificate authority cannot be read: ${reason}`);
+    throw usageError(`the certificate authority cannot be read: ${fileFailureText(error, path)}`);
   }
 }

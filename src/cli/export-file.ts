@@ -1,4 +1,4 @@
-import { open, readFile, rename, writeFile } from 'node:fs/promises';
+import { open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { usageError } from './cli-error.ts';
 
 /** A file that is written in several runs, each of which continues the one before. */
@@ -8,6 +8,8 @@ export interface ExportFile extends AsyncDisposable {
   write(bytes: Uint8Array): Promise<void>;
   /** Keeps the place: what was written up to now is in the file, and belongs to this token. */
   keep(token: string): Promise<void>;
+  /** Removes a file that this run has made and that has no place, as no run could continue it. */
+  discard(): Promise<void>;
 }
 
 /**
@@ -18,10 +20,12 @@ export async function openExportFile(path: string): Promise<ExportFile> {
   const placePath = `${path}.place`;
   const place = await readPlace(placePath);
   const handle = await open(path, place === undefined ? 'ax' : 'r+').catch((error: unknown) => {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw usageError(code === 'EEXIST' ? `${path} exists, without ${placePath}` : message);
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EEXIST') throw error;
+    throw usageError(`${path} exists, without ${placePath}`);
   });
   let bytes = place?.bytes ?? 0;
+  let hasPlace = place !== undefined;
   if (place !== undefined) await handle.truncate(bytes);
   return {
     token: place?.token,
@@ -34,6 +38,10 @@ export async function openExportFile(path: string): Promise<ExportFile> {
       const fresh = `${placePath}.part`;
       await writeFile(fresh, `${JSON.stringify({ token, bytes })}\n`);
       await rename(fresh, placePath);
+      hasPlace = true;
+    },
+    async discard() {
+      if (!hasPlace) await rm(path, { force: true });
     },
     [Symbol.asyncDispose]: () => handle.close(),
   };

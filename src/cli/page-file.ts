@@ -1,9 +1,10 @@
 import { isUtf8 } from 'node:buffer';
-import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StoredResultSchema } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import type { CrawledPage } from '../client/client.ts';
 import { toPlain } from '../client/message-json.ts';
+import { makeFolder } from '../domain/make-folder.ts';
 import { usageError } from './cli-error.ts';
 
 /** A page in JSON: as text, or in base64 when it is not UTF-8. */
@@ -53,7 +54,8 @@ const RID = /^[\da-z]{1,64}$/i;
  * kept. Its methods throw a CliError for an invalid rid.
  */
 export async function openPageFolder(path: string, stream: string): Promise<PageFolder> {
-  await mkdir(path, { recursive: true });
+  await makeFolder(path, 0o777);
+  if (!(await stat(path)).isDirectory()) throw usageError(`${path} is a file, not a folder`);
 
   function fileOf(rid: string, extension: string): string {
     if (!RID.test(rid)) throw usageError(`${JSON.stringify(rid)} is no rid`);

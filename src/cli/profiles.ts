@@ -1,5 +1,6 @@
-import { chmod, mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { chmod, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { makeFolder } from '../domain/make-folder.ts';
 import { usageError } from './cli-error.ts';
 
 /** What a profile keeps. */
@@ -41,12 +42,14 @@ export function profilesPath(env: Environment): string {
 export async function readProfiles(path: string): Promise<Readonly<Record<string, Profile>>> {
   const found = await stat(path).catch(() => undefined);
   if (found === undefined) return {};
+  if (!found.isFile()) throw usageError(`${path} is not a file`);
   if ((found.mode & 0o077) !== 0 && process.platform !== 'win32') {
     throw usageError(`${path} has tokens and can be read by others: chmod 600 it`);
   }
   let parsed: unknown;
+  const text = await readFile(path, 'utf8');
   try {
-    parsed = JSON.parse(await readFile(path, 'utf8'));
+    parsed = JSON.parse(text);
   } catch {
     throw usageError(`${path} is not JSON`);
   }
@@ -58,7 +61,7 @@ export async function readProfiles(path: string): Promise<Readonly<Record<string
 /** Adds or replaces a profile. Only the user can read the file. */
 export async function writeProfile(path: string, name: string, profile: Profile): Promise<void> {
   const profiles = { ...(await readProfiles(path)), [name]: profile };
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  await makeFolder(dirname(path));
   const fresh = `${path}.${process.pid}.new`;
   await writeFile(fresh, `${JSON.stringify(profiles, undefined, 2)}\n`, { mode: 0o600 });
   await chmod(fresh, 0o600);

@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander';
 import { tellFailure } from './cli-error.ts';
+import { type GlobalOptions, resolveSettings } from './cli-settings.ts';
 import type { CommandContext } from './command-context.ts';
 import { EXIT_CODE } from './exit-code.ts';
 import { createProgram } from './program.ts';
@@ -19,7 +20,12 @@ export async function runProgram(args: readonly string[], context: CommandContex
       context.setExitCode(EXIT_CODE.interrupted);
       return;
     }
-    const { url = 'its address', json } = program.opts<{ url?: string; json?: boolean }>();
+    const options = program.opts<GlobalOptions>();
+    const { json } = options;
+    const url = await resolveSettings(options, context.env).then(
+      (settings) => settings.url,
+      () => 'its address',
+    );
     const { exitCode, ...failure } = tellFailure(error, url);
     context.stderr.write(
       json === true

@@ -3,8 +3,7 @@ import { stat } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { finished, type Readable } from 'node:stream';
 import { parse as parseCsv } from 'csv-parse';
-import { CliError, usageError } from './cli-error.ts';
-import { EXIT_CODE } from './exit-code.ts';
+import { CliError, unreadable, usageError } from './cli-error.ts';
 import { unknownName } from './push-item.ts';
 
 /** How URLs are written: a URL or a JSON object a line, or CSV with a heading. */
@@ -40,8 +39,9 @@ export function urlsOfArguments(urls: readonly string[]): UrlSource {
 /** Reads a file. Throws a CliError when it cannot. */
 export async function openUrlFile(path: string, format?: UrlFormat): Promise<UrlSource> {
   const found = await stat(path).catch((error: unknown) => {
-    throw new CliError(`${path} cannot be read: ${(error as Error).message}`, EXIT_CODE.usage);
+    throw unreadable(path, error);
   });
+  if (found.isDirectory()) throw usageError(`${path} is a folder, not a file`);
   const length = found.isFile() ? found.size : undefined;
   return readUrls(createReadStream(path), format ?? formatOfName(path), length);
 }

@@ -35,6 +35,7 @@ export function openConnection(options: ConnectionOptions): Connection {
   const shared = { baseUrl, interceptors: [createRetries(options.retries), authorize] };
   if (httpVersion === '2') {
     const sessionManager = new Http2SessionManager(baseUrl, { pingIntervalMs: PING_MS }, tls);
+    ignoreLateErrors(sessionManager);
     return {
       transport: createConnectTransport({ ...shared, httpVersion, sessionManager }),
       close: () => sessionManager.abort(),
@@ -46,5 +47,23 @@ export function openConnection(options: ConnectionOptions): Connection {
   return {
     transport: createConnectTransport({ ...shared, httpVersion, nodeOptions: { agent } }),
     close: () => agent.destroy(),
+  };
+}
+
+/**
+ * A connection that fails fails its calls, which tell why. Its error can come once more after the
+ * manager has stopped to listen, as from a server that does not speak HTTP/2, and would end the process.
+ */
+function ignoreLateErrors(manager: Http2SessionManager): void {
+  const request = manager.request.bind(manager);
+  const known = new WeakSet<object>();
+  manager.request = async (...call) => {
+    const stream = await request(...call);
+    const { session } = stream;
+    if (session !== undefined && !known.has(session)) {
+      known.add(session);
+      session.on('error', () => undefined);
+    }
+    return stream;
   };
 }

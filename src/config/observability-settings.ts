@@ -4,10 +4,11 @@ import { choice, integer, text, token, url } from './setting-parsers.ts';
 function headers(value: string): Readonly<Record<string, string>> {
   const pairs = value.split(',').filter((pair) => pair.trim() !== '');
   return Object.fromEntries(
-    pairs.map((pair) => {
+    pairs.map((pair, index) => {
       const [, name, text] = /^\s*([\w-]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
       if (name === undefined || text === undefined) {
-        throw new Error('must be name=value, separated by commas');
+        // The text of the entry may be secret.
+        throw new Error(`entry ${index + 1} must be name=value, such as api-key=VALUE`);
       }
       return [name.toLowerCase(), percentDecoded(text)];
     }),
@@ -41,7 +42,8 @@ export const observabilitySettings = {
     variable: 'LOG_FORMAT',
     fallback: 'auto',
     parse: choice('auto', 'json', 'pretty'),
-    meaning: 'auto: readable lines on a terminal, JSON elsewhere.',
+    meaning:
+      'auto: readable lines on a terminal, JSON elsewhere. With JSON the texts for people at the start are on standard error.',
   },
   logRequests: {
     variable: 'LOG_REQUESTS',

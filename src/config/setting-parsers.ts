@@ -67,7 +67,14 @@ export function token(value: string): string {
 /** Tokens that are not easily guessed, separated by commas, or nothing. */
 export function tokens(value: string): readonly string[] {
   if (value === '') return [];
-  const found = value.split(',').map((each) => token(each.trim()));
-  if (found.includes('')) throw new Error('has an empty part: separate keys by one comma');
-  return found;
+  return value.split(',').map((each, index) => {
+    // The text of the entry is secret.
+    const place = `entry ${index + 1}`;
+    if (each.trim() === '') throw new Error(`${place} is empty: separate keys by one comma`);
+    try {
+      return token(each.trim());
+    } catch (cause) {
+      throw new Error(`${place} ${(cause as Error).message}`, { cause });
+    }
+  });
 }

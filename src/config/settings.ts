@@ -2,7 +2,13 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { crawlerSettings } from '../domain/crawler-settings.ts';
 import { parseRetrySchedule } from '../domain/retry-schedule.ts';
-import { parseCidr, parseNetworkAllow } from '../net/network-allow.ts';
+import {
+  ENTRY,
+  parseCidr,
+  parseNetworkAllow,
+  refuseEntry,
+  toHostname,
+} from '../net/network-allow.ts';
 import { parseNetworkDeny } from '../net/network-deny.ts';
 import { browserSettings } from './browser-settings.ts';
 import { observabilitySettings } from './observability-settings.ts';
@@ -66,27 +72,28 @@ function crawlThreads(value: string): number {
   return Math.min(Math.max(cores - 1, 2), cores, 8);
 }
 
-function cidrs(value: string): readonly string[] {
+function entries(value: string): readonly string[] {
   return value
     .split(',')
     .map((entry) => entry.trim())
-    .filter((entry) => entry !== '')
-    .map((entry) => {
-      const block = parseCidr(entry);
-      if (block === undefined) throw new Error(`${JSON.stringify(entry)} is not a CIDR`);
-      return block;
-    });
+    .filter((entry) => entry !== '');
+}
+
+function cidrs(value: string): readonly string[] {
+  const kinds = [ENTRY.cidr, ENTRY.address];
+  return entries(value).map((entry) => {
+    const block = parseCidr(entry, kinds);
+    if (block === undefined) throw refuseEntry(entry, kinds);
+    return block;
+  });
 }
 
 function hosts(value: string): readonly string[] {
-  return value
-    .split(',')
-    .map((host) => host.trim().toLowerCase())
-    .filter((host) => host !== '');
+  return entries(value).map((host) => toHostname(host, ['a host (hooks.zapier.com)']));
 }
 
 function dnsServers(value: string): readonly string[] {
-  return hosts(value).map((server) => {
+  return entries(value.toLowerCase()).map((server) => {
     const [, bracketed, plain = '', port = '53'] =
       /^(?:\[([0-9a-f:]+)\]|([0-9.]+))(?::(\d{1,5}))?$/.exec(server) ?? [];
     const address = bracketed ?? (isIP(server) === 0 ? plain : server);

@@ -68,10 +68,11 @@ export function parseRetrySchedule(text: string): readonly number[] {
         `must be waits such as 5s,1m,2h,1d separated by commas, not "${part.trim()}"`,
       );
     }
-    return Math.round(Number(match[1]) * UNITS[unit]);
+    const waitMs = Math.round(Number(match[1]) * UNITS[unit]);
+    if (waitMs > MAX_WAIT_MS) throw new Error(`a wait must be at most 30d, not "${part.trim()}"`);
+    return waitMs;
   });
   if (waits.length > MAX_WAITS) throw new Error(`must be at most ${MAX_WAITS} waits`);
-  if (waits.some((waitMs) => waitMs > MAX_WAIT_MS)) throw new Error('a wait must be at most 30d');
   return waits;
 }
 

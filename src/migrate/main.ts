@@ -1,7 +1,9 @@
-import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
+import { assertReadable } from '../backup/usable-path.ts';
+import { DomainError } from '../domain/errors.ts';
+import { fileFailureText } from '../domain/file-failure.ts';
 import { openMongoStore } from '../store/mongo/mongo-store.ts';
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { copyToMongodb } from './copy-to-mongodb.ts';
@@ -19,7 +21,7 @@ one of an older version is brought to the new version first, and the older progr
 `;
 
 async function migrate(from: string, to: string): Promise<boolean> {
-  await access(join(from, 'queued-crawler.db'));
+  await assertReadable(join(from, 'queued-crawler.db'));
   const logger = pino({ level: 'silent' });
   await using stack = new AsyncDisposableStack();
   const embedded = await openSqliteStore({ dataDir: from, logger });
@@ -65,6 +67,6 @@ try {
     process.exitCode = 1;
   }
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-  process.exitCode = 1;
+  process.stderr.write(`${fileFailureText(error)}\n`);
+  process.exitCode = error instanceof DomainError && error.kind === 'invalid' ? 2 : 1;
 }

@@ -36,8 +36,21 @@ export function parseNetworkAllow(text: string): NetworkAllow {
   return { blocks, hosts };
 }
 
-/** The CIDR of an entry that is a CIDR or an address; undefined for any other. */
-export function parseCidr(entry: string): string | undefined {
+/** What the entry of a list may be, with an example, for the error of one that is not. */
+export const ENTRY = {
+  cidr: 'a CIDR (10.0.0.0/8)',
+  address: 'an address (10.1.2.3)',
+  name: 'a name (internal.example)',
+  hostAndPort: 'a host with its port (db.internal:8080, [::1]:8080)',
+} as const;
+
+const ALLOWED = [ENTRY.cidr, ENTRY.address, ENTRY.hostAndPort];
+
+/**
+ * The CIDR of an entry that is a CIDR or an address; undefined for any other. `kinds` is what the
+ * list takes, for errors.
+ */
+export function parseCidr(entry: string, kinds: readonly string[] = ALLOWED): string | undefined {
   const [network = '', prefix, ...more] = entry.split('/');
   const address = parseAddress(network);
   const bits = address?.kind() === 'ipv4' ? 32 : 128;
@@ -57,7 +70,7 @@ export function parseCidr(entry: string): string | undefined {
     !/^\d{1,3}$/.test(prefix) ||
     Number(prefix) > bits
   ) {
-    throw refuse(entry);
+    throw refuseEntry(entry, kinds);
   }
   const length = Number(prefix);
   const kind = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6;
@@ -71,35 +84,37 @@ export function parseCidr(entry: string): string | undefined {
 }
 
 /** The normal form of `host:port`; throws for others. */
-export function toHostAndPort(entry: string): string {
+export function toHostAndPort(entry: string, kinds: readonly string[] = ALLOWED): string {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(entry);
   const [, ipv6, name, digits] = match ?? [];
   const port = Number(digits);
-  if (match === null || port < 1 || port > 65_535) throw refuse(entry);
+  if (match === null || port < 1 || port > 65_535) throw refuseEntry(entry, kinds);
   if (ipv6 !== undefined) {
     const address = parseAddress(ipv6);
-    if (address === undefined) throw refuse(entry);
+    if (address === undefined) throw refuseEntry(entry, kinds);
     return `${address.toString()}:${port}`;
   }
-  return `${toHostname(name ?? '', entry)}:${port}`;
+  return `${toHostname(name ?? '', kinds, entry)}:${port}`;
 }
 
 /**
  * A name as URLs spell it: international names become ASCII, addresses get their dotted form.
  * Throws an Error for anything else.
  */
-export function toHostname(name: string, entry = name): string {
+export function toHostname(name: string, kinds: readonly string[], entry = name): string {
   const url = /^[\p{L}\p{M}\p{N}._-]+$/u.test(name) ? URL.parse(`http://${name}/`) : null;
   if (url === null) {
     throw name.includes('*')
       ? new Error(`"${entry}" has a wildcard, which means nothing here`)
-      : refuse(entry);
+      : refuseEntry(entry, kinds);
   }
   return url.hostname;
 }
 
-function refuse(entry: string): Error {
-  return new Error(
-    `"${entry}" is not a CIDR (10.0.0.0/8), an address (10.1.2.3) or a host with its port (db.internal:8080, [::1]:8080)`,
-  );
+/** The error of an entry that is not of these kinds. */
+export function refuseEntry(entry: string, kinds: readonly string[]): Error {
+  const [last = '', ...others] = kinds.toReversed();
+  const all = others.length === 0 ? last : `${others.toReversed().join(', ')} or ${last}`;
+  const separated = /[\s;|]/.test(entry) ? '; separate entries by commas' : '';
+  return new Error(`"${entry}" is not ${all}${separated}`);
 }

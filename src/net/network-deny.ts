@@ -1,4 +1,4 @@
-import { parseCidr, toHostAndPort, toHostname } from './network-allow.ts';
+import { ENTRY, parseCidr, toHostAndPort, toHostname } from './network-allow.ts';
 
 /** What is never reached, even when something else allows it. Plain values. */
 export interface NetworkDeny {
@@ -9,6 +9,8 @@ export interface NetworkDeny {
   /** Names, each including its subdomains. */
   readonly names: ReadonlySet<string>;
 }
+
+const DENIED = [ENTRY.cidr, ENTRY.address, ENTRY.name, ENTRY.hostAndPort];
 
 /** Denies nothing beyond what is not public. */
 export const DENY_NOTHING: NetworkDeny = { blocks: [], hosts: new Set(), names: new Set() };
@@ -25,10 +27,10 @@ export function parseNetworkDeny(text: string): NetworkDeny {
   for (const part of text.split(',')) {
     const entry = part.trim();
     if (entry === '') continue;
-    const block = parseCidr(entry);
+    const block = parseCidr(entry, DENIED);
     if (block !== undefined) blocks.push(block);
-    else if (entry.includes(':')) hosts.add(toHostAndPort(entry));
-    else names.add(toHostname(entry));
+    else if (entry.includes(':')) hosts.add(toHostAndPort(entry, DENIED));
+    else names.add(toHostname(entry, DENIED));
   }
   return { blocks, hosts, names };
 }

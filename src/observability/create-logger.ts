@@ -1,19 +1,23 @@
 import { type DestinationStream, pino } from 'pino';
 import type { AdjustableLogger } from '../domain/logger.ts';
 
+/** How the log is written; `auto` is `pretty` on a terminal, else `json`. */
+export type LogFormat = 'auto' | 'json' | 'pretty';
+
+/** Whether the log has lines for people. */
+export function isPretty(logFormat: LogFormat, isTerminal: boolean): boolean {
+  return logFormat === 'pretty' || (logFormat === 'auto' && isTerminal);
+}
+
 /**
  * Makes the log on standard output: JSON lines, or lines for people on a terminal. It writes as it
  * goes, so that a process that dies leaves all of its lines.
  */
 export async function createLogger(
-  {
-    logLevel: level,
-    logFormat,
-  }: { readonly logLevel: string; readonly logFormat: 'auto' | 'json' | 'pretty' },
+  { logLevel: level, logFormat }: { readonly logLevel: string; readonly logFormat: LogFormat },
   isTerminal: boolean,
 ): Promise<AdjustableLogger> {
-  const isPretty = logFormat === 'pretty' || (logFormat === 'auto' && isTerminal);
-  const logger: AdjustableLogger = isPretty
+  const logger: AdjustableLogger = isPretty(logFormat, isTerminal)
     ? pino({ level }, await prettyStream(isTerminal))
     : pino({ level });
   return logger;

@@ -52,11 +52,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
       if (exchange.hasBody) {
         exchange.limitBody(route.maxBodyBytes, route.maxFields);
         // The body of an unknown caller is not read.
-        await admission?.admit(
-          route.access,
-          tokenInRequest(route, exchange, segments),
-          exchange.call,
-        );
+        await admission?.admit(route, tokenInRequest(route, exchange, segments), exchange.call);
       }
       const reply = await route.answer(exchange, segments);
       if (!isStreamed(reply.body)) {

@@ -15,6 +15,8 @@ export interface Route {
   readonly name: string;
   readonly answer: Endpoint;
   readonly access: Access;
+  /** The name of the method that answers; of an adapter, `name`. */
+  readonly method: string;
   readonly maxBodyBytes: number;
   readonly maxFields: number;
   /** Which segment of the path is the token; undefined when none is. */
@@ -93,6 +95,7 @@ function compileRules({ methods, draining = NEVER }: RouteTableDeps, longest: nu
         name: `${rule.verb} ${rule.template.source}`,
         answer: compileMethod(rule, method, draining),
         access,
+        method: method.desc.name,
         maxBodyBytes: Math.min(maxBytes, longest),
         maxFields,
         tokenAt: rule.template.variables.find(({ field }) => field === 'token')?.from,
@@ -117,8 +120,10 @@ function compileAdapters({ methods, adapters = [] }: RouteTableDeps, longest: nu
   for (const adapter of adapters.flatMap((factory) => factory(toolkit))) {
     const { maxBodyBytes = MAX_UNKNOWN_CALLER_BYTES } = adapter;
     for (const verb of adapter.methods) {
+      const name = `${verb} ${adapter.path}`;
       routes.add(verb, parseTemplate(adapter.path), {
-        name: `${verb} ${adapter.path}`,
+        name,
+        method: name,
         answer: (exchange) => adapter.handle(exchange),
         access: 'account',
         maxBodyBytes: Math.min(maxBodyBytes, longest),

@@ -111,7 +111,10 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
         try {
           // Otherwise the token may be in the message, which then has to be small, and is checked
           // after it has been read.
-          if (call.bearer !== undefined) await admission?.admit(policy.access, '', call);
+          if (call.bearer !== undefined) {
+            const called = { access: policy.access, method: method.desc.name };
+            await admission?.admit(called, '', call);
+          }
           if (context.requestMethod === 'GET') {
             await checkQueryMessage(context.url, shape);
           }

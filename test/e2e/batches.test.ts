@@ -131,6 +131,19 @@ test('a closed batch of a webhook crawler ends with one signed event, sent until
   expect(activity).toMatchObject({ completed: 2, deliveries_pending: 0 });
   // Only the event was sent again.
   expect(receiver.rids().size).toBe(3);
+
+  // A replay of a range has the event, too, by the same identifiers.
+  const before = posts.length;
+  const range = {
+    from: new Date(0).toISOString(),
+    to: new Date(Date.now() + 60_000).toISOString(),
+  };
+  expect((await hook.post('replay', range)).json).toMatchObject({ replayed: 3 });
+  await eventually(() => expect(receiver.byRid(id)).toHaveLength(before + 1));
+  expect(receiver.byRid(id).at(-1)?.headers).toMatchObject({
+    'webhook-id': id,
+    'webhook-event': 'batch.completed',
+  });
 });
 
 test('the command line pushes a batch, closes it and follows it to its end', async () => {

@@ -139,8 +139,8 @@ test('the first start prints both tokens and lines that work as pasted; later st
   const env = { DATA_DIR: folder.path, NORMAL_TOKEN: '', JAVASCRIPT_TOKEN: '' };
   await using first = await startProcess(env);
   const shown = await eventually(() => {
-    expect(first.output).toContain('/storage?');
-    return first.output;
+    expect(first.errors).toContain('/storage?');
+    return first.errors;
   });
   const token = /Normal token:\s+(\S+)/.exec(shown)?.[1] ?? '';
   expect(shown).toMatch(/JavaScript token:\s+\S{32}/);
@@ -151,7 +151,7 @@ test('the first start prints both tokens and lines that work as pasted; later st
   expect((await first.rest('GET', push.pathname + push.search)).json.rid).toMatch(/^[0-9a-f]{24}$/);
   await first.terminate();
   await using second = await startProcess(env);
-  expect(second.output).not.toContain(token);
+  expect(second.output + second.errors).not.toContain(token);
   expect((await second.rest('GET', `${path}/first`)).status).toBe(200);
 });
 
@@ -165,7 +165,7 @@ test('a first start that fails keeps the tokens for the one that does not', asyn
   const env = { DATA_DIR: folder.path, NORMAL_TOKEN: '', JAVASCRIPT_TOKEN: '' };
   await expect(startProcess({ ...env, PORT: String(site.port) })).rejects.toThrow(/EADDRINUSE/);
   await using service = await startProcess(env);
-  await eventually(() => expect(service.output).toMatch(/Normal token:\s+\S{32}/));
+  await eventually(() => expect(service.errors).toMatch(/Normal token:\s+\S{32}/));
 });
 
 test('an argument that means nothing is refused', async () => {

@@ -28,7 +28,7 @@ function migrate(from: string, to: string, killWhen?: RegExp): Promise<Ended> {
   child.stderr.on('data', read);
   return new Promise((resolve, reject) => {
     child.once('error', reject);
-    child.once('exit', (code) => resolve({ code, output }));
+    child.once('close', (code) => resolve({ code, output }));
   });
 }
 
@@ -126,7 +126,10 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
       code: 1,
       output: expect.stringContaining('in use'),
     });
-    expect(await migrate('/nowhere', database.uri)).toMatchObject({ code: 1 });
+    expect(await migrate('/nowhere', database.uri)).toEqual({
+      code: 2,
+      output: 'there is no folder /nowhere\n',
+    });
   });
 });
 

@@ -65,17 +65,25 @@ test('an operator sees the database and the processes, over each protocol and wi
   });
 });
 
-test('who asks for backups or changes the log is told in the log, and who is refused', async () => {
+test('who asks for backups or changes the log is told in the log, and how it ended', async () => {
   await using app = await startApp();
   await app.rest('GET', '/backup', undefined, admin);
   await app.rest('GET', '/backup/queued-crawler-1.db', undefined, admin);
   await app.rest('GET', '/log-level', undefined, { authorization: `Bearer ${NORMAL}` });
+  await app.rest('PUT', '/log-level/loud', undefined, admin);
+  await app.rest('DELETE', '/log-level', undefined, admin);
+  await app.rest('PUT', '/log-level/info', undefined, admin);
+  const isMongo = process.env.TEST_STORE === 'mongodb';
+  const refusedBackup = isMongo ? 'backup_not_embedded' : undefined;
   await eventually(() => {
     const audits = app.log.filter((line) => line.includes('"audit":"admin"'));
     expect(audits.map((line) => JSON.parse(line) as object)).toMatchObject([
-      { method: 'GET /backup', by: 'admin', msg: 'admin call' },
-      { method: 'GET /backup', by: 'admin', msg: 'admin call' },
+      { method: 'GET /backup', by: 'admin', outcome: refusedBackup ?? 'ok' },
+      { method: 'GET /backup', by: 'admin', outcome: refusedBackup ?? 'backup_not_found' },
       { method: 'GET /log-level', by: 'unauthenticated', outcome: 'invalid_token' },
+      { method: 'PUT /log-level', by: 'admin', outcome: 'invalid_level', msg: 'admin call failed' },
+      { method: 'DELETE /log-level', by: 'admin', outcome: 'method_not_allowed' },
+      { method: 'PUT /log-level', by: 'admin', outcome: 'ok', msg: 'admin call' },
     ]);
   });
 });

@@ -75,6 +75,22 @@ test('an id that could not be told from others, or that breaks lines, is replace
   }
 });
 
+test('refusals of the operator, of agents and of the console have their code', async () => {
+  const app = shared();
+  const admin = { authorization: `Bearer ${ADMIN}` };
+  const wrong = { authorization: 'Bearer wrong-token-of-nobody' };
+  for (const [id, verb, path, headers, body, status, code] of [
+    ['level', 'PUT', '/log-level/loud', admin, undefined, 422, 'invalid_level'],
+    ['verb', 'DELETE', '/log-level', admin, undefined, 405, 'method_not_allowed'],
+    ['backup', 'GET', '/backup', wrong, undefined, 401, 'invalid_token'],
+    ['agent', 'POST', '/mcp', wrong, {}, 401, 'invalid_token'],
+    ['console', 'POST', '/console/session', {}, { token: 'nobody' }, 401, 'invalid_token'],
+  ] as const) {
+    await app.rest(verb, path, body, { ...headers, 'x-request-id': `refused-${id}` });
+    expect(await lineOf(app, `refused-${id}`)).toMatchObject({ status, code });
+  }
+});
+
 test('RPC errors name their request, and their line has the reason', async () => {
   const app = shared();
   const client = createClient(CrawlerService, createGrpcTransport({ baseUrl: app.url }));
@@ -150,4 +166,19 @@ test('lines are JSON unless they are asked for in a form for people', async () =
   await service.rest('GET', `/crawler/${NORMAL}/stats`);
   await eventually(() => expect(service.output).toMatch(/INFO.*: request\n/));
   expect(service.output).not.toContain('{"level"');
+  expect(service.output).toContain('Queued crawler: ');
+  expect(service.errors).toBe('');
+});
+
+test('with a log of JSON standard output has nothing else; the welcome is on standard error', async () => {
+  await using folder = await temporaryFolder();
+  const env = { DATA_DIR: folder.path, LOG_LEVEL: 'info', NORMAL_TOKEN: '', JAVASCRIPT_TOKEN: '' };
+  await using service = await startProcess(env);
+  await eventually(() =>
+    expect(service.errors).toMatch(/Normal token:\s+\S{32}[\s\S]*\/storage\?/),
+  );
+  await service.terminate();
+  const printed = service.output.split('\n').filter((line) => line !== '');
+  const messages = printed.map((line) => (JSON.parse(line) as Line).msg);
+  expect(messages).toEqual(expect.arrayContaining(['started', 'stopped']));
 });

@@ -51,13 +51,17 @@ async function launch(
     return code as number | null;
   });
   const url = Promise.withResolvers<string>();
+  const look = (printed: string): void => {
+    const found = /Queued crawler: (\S+)/.exec(printed)?.[1];
+    if (found !== undefined) url.resolve(found);
+  };
   child.stderr.on('data', (chunk: Buffer) => {
     errors += chunk.toString();
+    look(errors);
   });
   child.stdout.on('data', (chunk: Buffer) => {
     output += chunk.toString();
-    const found = /Queued crawler: (\S+)/.exec(output)?.[1];
-    if (found !== undefined) url.resolve(found);
+    look(output);
   });
   ended.then(
     (code) => url.reject(new Error(`exit code ${code}: ${errors}${output}`)),

@@ -5,7 +5,7 @@ import {
   MatchAction,
 } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { toPlain } from '../../client/message-json.ts';
-import { usageError } from '../cli-error.ts';
+import { type CliError, usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
@@ -77,7 +77,7 @@ export function createActCommand(context: CommandContext): Command {
       new Option('--outcome <outcome>', 'only crawls that ended so').choices(Object.keys(OUTCOMES)),
     )
     .option('--estimate', 'only count them')
-    .option('--yes', 'really remove everything, where no filter is given')
+    .option('--yes', 'really act on everything, where no filter is given')
     .addHelpText(
       'after',
       examples(
@@ -87,11 +87,9 @@ export function createActCommand(context: CommandContext): Command {
       ),
     )
     .action(async (name: string, action: string, options: ActOptions, command: Command) => {
-      const known = ACTIONS[action as keyof typeof ACTIONS];
-      if (known === undefined) {
+      if (!isAction(action)) {
         command.error(`error: the action must be one of ${Object.keys(ACTIONS).join(', ')}`);
       }
-      assertLimited(name, action, options);
       using session = await openSession(context, command);
       const { client, output, signal } = session;
       const { from, to, jobState, deliveryState, outcome, estimate = false } = options;
@@ -99,7 +97,7 @@ export function createActCommand(context: CommandContext): Command {
       const { cbStatus, originalStatus } = options;
       const request = {
         name,
-        action: known,
+        action: ACTIONS[action],
         estimate,
         filter: {
           urlContains,
@@ -115,6 +113,12 @@ export function createActCommand(context: CommandContext): Command {
         ...(deliveryState === undefined ? {} : { deliveryState: DELIVERY_STATES[deliveryState] }),
         ...(outcome === undefined ? {} : { outcome: OUTCOMES[outcome] }),
       };
+      if (!isLimited(action, options)) {
+        let all = 0;
+        const counted = client.activity.actOnMatches({ ...request, estimate: true }, { signal });
+        for await (const { matched: found } of counted) all = found;
+        throw unlimited(name, action, all);
+      }
       const progress = createProgress(output, 'matches');
       let matched = 0;
       let done = 0;
@@ -132,19 +136,40 @@ export function createActCommand(context: CommandContext): Command {
     });
 }
 
-/** Throws a CliError when all jobs or results would be removed, and the user has not said `--yes`. */
-function assertLimited(crawler: string, action: string, options: ActOptions): void {
+function isAction(text: string): text is keyof typeof ACTIONS {
+  return Object.hasOwn(ACTIONS, text);
+}
+
+/** What an action does to all where no filter is given, and the filters that do not apply to it. */
+const UNLIMITED: Readonly<
+  Record<
+    keyof typeof ACTIONS,
+    { readonly what: string; readonly others: readonly (keyof ActOptions)[] }
+  >
+> = {
+  'remove-jobs': { what: 'queued URL of NAME is removed', others: ['deliveryState', 'outcome'] },
+  'remove-results': { what: 'result of NAME is removed', others: ['deliveryState', 'jobState'] },
+  replay: { what: 'delivery of NAME is made again', others: ['jobState'] },
+  'push-again': {
+    what: 'failed crawl of NAME is pushed again',
+    others: ['jobState', 'deliveryState', 'outcome'],
+  },
+};
+
+/** Whether a filter limits the action, the user has said `--yes`, or nothing is done. */
+function isLimited(action: keyof typeof ACTIONS, options: ActOptions): boolean {
   const { yes = false, estimate = false, ...filter } = options;
-  if (yes || estimate) return;
-  if (action !== 'remove-jobs' && action !== 'remove-results') return;
-  const [what, others] =
-    action === 'remove-jobs'
-      ? (['queued URL', ['deliveryState', 'outcome']] as const)
-      : (['result', ['deliveryState', 'jobState']] as const);
+  if (yes || estimate) return true;
+  const { others } = UNLIMITED[action];
   const given = Object.entries(filter).filter(([name]) => !others.some((other) => other === name));
   // An empty text selects all, as an absent one.
-  if (given.some(([, value]) => (value ?? '') !== '')) return;
-  throw usageError(
-    `without a filter every ${what} of ${crawler} is removed; give a filter, or --yes to do it`,
+  return given.some(([, value]) => (value ?? '') !== '');
+}
+
+/** The refusal of an action on all, with the number that it would concern. */
+function unlimited(crawler: string, action: keyof typeof ACTIONS, all: number): CliError {
+  const what = UNLIMITED[action].what.replace('NAME', () => crawler);
+  return usageError(
+    `without a filter every ${what} (${all} of them); give a filter, or --yes to do it`,
   );
 }

@@ -97,9 +97,13 @@ async function run(
       await keep();
       if (remove) await acknowledge(resumeToken);
     }
+    await keep();
+  } catch (error) {
+    await keep();
+    await file.discard();
+    throw error;
   } finally {
     progress.end();
-    await keep();
   }
   if (remove && token !== undefined) await acknowledge(token);
   const why = left === 0 ? '' : `, of which ${left} have no response and are left out`;

@@ -25,6 +25,12 @@ export function createHealthCommand(context: CommandContext): Command {
       const { url } = command.optsWithGlobals<GlobalOptions>();
       const base = url ?? context.env.QUEUED_CRAWLER_URL ?? ownAddress(context.env);
       const { status, text } = await ask(new URL(ready === true ? '/readyz' : '/healthz', base));
+      if (status === 200 && !/^(ok|ready)\b/.test(text)) {
+        throw new CliError(
+          `what answers at ${new URL(base).origin} is not a service of this program`,
+          EXIT_CODE.unavailable,
+        );
+      }
       context.stdout.write(`${text.trim()}\n`);
       if (status !== 200) context.setExitCode(EXIT_CODE.unavailable);
     });

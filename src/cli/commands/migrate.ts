@@ -24,6 +24,7 @@ export function createMigrateCommand(context: CommandContext): Command {
       });
       context.signal.addEventListener('abort', () => child.kill('SIGTERM'));
       const [code] = (await once(child, 'exit')) as [number | null];
-      context.setExitCode(code === 0 ? EXIT_CODE.ok : EXIT_CODE.failed);
+      const known = [EXIT_CODE.ok, EXIT_CODE.usage].find((each) => each === code);
+      context.setExitCode(known ?? EXIT_CODE.failed);
     });
 }

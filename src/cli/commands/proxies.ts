@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { type ProxyPool, ProxyPoolSchema } from '../../../gen/queuedcrawler/v1/proxy_service_pb.ts';
 import { toPlain } from '../../client/message-json.ts';
-import { CliError, usageError } from '../cli-error.ts';
+import { unreadable, usageError } from '../cli-error.ts';
 import {
   type CommandContext,
   collect,
@@ -12,7 +12,6 @@ import {
   wholeNumber,
 } from '../command-context.ts';
 import { examples } from '../examples.ts';
-import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
 
 interface PoolOptions {
@@ -145,8 +144,7 @@ async function readLines(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    const { message } = error as Error;
-    throw new CliError(`${path} cannot be read: ${message}`, EXIT_CODE.usage);
+    throw unreadable(path, error);
   }
 }
 

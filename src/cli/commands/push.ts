@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { addAbortSignal } from 'node:stream';
 import { Command, Option } from 'commander';
 import type { PushError } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { Pushed, UrlToPush } from '../../client/client.ts';
@@ -112,6 +113,8 @@ export function createPushCommand(context: CommandContext): Command {
       using session = await openSession(context, command, { isPatient: true });
       const source = await openSource(context, session, urls, options);
       const refused = await push(session, crawler, source, options);
+      // The program that writes the input may have been interrupted as well: then it ended early.
+      session.signal.throwIfAborted();
       if (closeBatch)
         await session.client.batches.closeBatch({ name: crawler, batch: batch ?? '' });
       if (refused > 0) context.setExitCode(EXIT_CODE.partly);
@@ -134,7 +137,7 @@ async function openSource(
   if (file !== undefined && file !== '-') return openUrlFile(file, format);
   if (stdin.isTTY === true)
     throw usageError('there are no URLs: give them as arguments, --file or input');
-  return readUrls(stdin, format);
+  return readUrls(addAbortSignal(session.signal, stdin), format);
 }
 
 /** Pushes everything, and returns how many URLs were refused. */

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
+import { fileFailureText } from '../../domain/file-failure.ts';
 import { whenOrphaned } from '../../when-orphaned.ts';
 import { usageError } from '../cli-error.ts';
 import { type GlobalOptions, resolveSettings } from '../cli-settings.ts';
@@ -80,7 +81,7 @@ export function createServeCommand(context: CommandContext): Command {
 /** Throws a CliError for a file of settings that Node could not read. */
 async function assertReadable(path: string): Promise<void> {
   await readFile(path).catch((error: unknown) => {
-    throw usageError(`--env-file cannot be read: ${(error as Error).message}`);
+    throw usageError(`--env-file cannot be read: ${fileFailureText(error, path)}`);
   });
 }
 

@@ -1,4 +1,7 @@
+import { Code, createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
 import { describe, expect, test } from 'vitest';
+import { AccountService } from '../../../gen/queuedcrawler/v1/account_service_pb.ts';
 import { StatsService } from '../../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import {
   ADMIN,
@@ -296,7 +299,12 @@ test('every admin call is logged in one line: by whom, what, about whom, how it 
   const rotated = await admin(app, 'POST', '/guest/rotate_token', { token_type: 'normal' });
   await admin(app, 'DELETE', '/guest');
   const wrong = 'wrong-token-wrong-token';
-  await app.rest('DELETE', '/accounts/default', undefined, { authorization: `Bearer ${wrong}` });
+  const withWrong = { authorization: `Bearer ${wrong}` };
+  await app.rest('DELETE', '/accounts/default', undefined, withWrong);
+  await app.rest('POST', '/accounts', { name: 'other' }, withWrong);
+  const client = createClient(AccountService, createGrpcTransport({ baseUrl: app.url }));
+  const refused = client.getAccount({ name: 'default' }, { headers: withWrong });
+  await expect(refused).rejects.toMatchObject({ code: Code.Unauthenticated });
   expect(
     lines().map(({ by, method, account, fields, outcome }) => ({
       by,
@@ -318,7 +326,9 @@ test('every admin call is logged in one line: by whom, what, about whom, how it 
     },
     { by: 'admin', method: 'RotateToken', account: 'guest', fields: ['normal'], outcome: 'ok' },
     { by: 'admin', method: 'DeleteAccount', account: 'guest', outcome: 'ok' },
-    { by: 'unauthenticated', outcome: 'invalid_token' },
+    { by: 'unauthenticated', method: 'DeleteAccount', outcome: 'invalid_token' },
+    { by: 'unauthenticated', method: 'CreateAccount', outcome: 'invalid_token' },
+    { by: 'unauthenticated', method: 'GetAccount', outcome: 'invalid_token' },
   ]);
   for (const line of lines()) expect(line.remote).toMatch(/127\.0\.0\.1$/);
   const all = app.log.join('\n');

@@ -290,7 +290,7 @@ test('init and serve are all it takes to start a service on this machine', async
   const args = ['serve', '--port', '0', '--data-dir', join(folder.path, 'data')];
   await using service = startCommandLine(args, { env });
   const url = await eventually(() => {
-    const found = /Queued crawler: (\S+)/.exec(service.stdout)?.[1];
+    const found = /Queued crawler: (\S+)/.exec(service.stderr)?.[1];
     expect(found).toBeDefined();
     return found ?? '';
   });

@@ -2,6 +2,8 @@ import { expect, test } from 'vitest';
 import { NORMAL, type TestApp } from '../../support/app.ts';
 import { type CommandLineEnd, runCommandLine } from '../../support/command-line.ts';
 import { createCrawler } from '../../support/crawler-client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startReceiver } from '../../support/receiver.ts';
 import { shareApp } from '../../support/shared-app.ts';
 import { startSite } from '../../support/site.ts';
 
@@ -34,7 +36,7 @@ test('act removes all results or jobs only with a filter or --yes', async () => 
     const { code, stderr } = await run(...args);
     expect([args, code]).toEqual([args, 2]);
     expect(stderr).toMatch(
-      /without a filter every (result|queued URL) of shop is removed; give a filter, or --yes/,
+      /without a filter every (result|queued URL) of shop is removed \((3|2) of them\); give a filter, or --yes/,
     );
   }
   expect((await run(...results, '--estimate')).stdout).toBe('3 match\n');
@@ -45,6 +47,43 @@ test('act removes all results or jobs only with a filter or --yes', async () => 
   const completed = await run(...results, '--outcome', 'completed', '--cb-status', '200');
   expect(completed.stdout).toBe('2 of 2 done\n');
   expect((await run(...jobs, '--yes')).stdout).toBe('2 of 2 done\n');
+});
+
+test('act replays or pushes again all only with a filter or --yes, and says how many they are', async () => {
+  await using receiver = await startReceiver();
+  await using site = await startSite();
+  const app = shared();
+  const run = runner(app);
+  const hook = await createCrawler(app, 'hook', { callback_url: receiver.url });
+  for (const n of [1, 2]) await hook.push(`${site.url}/page/${n}`);
+  await eventually(async () => {
+    expect((await run('deliveries', 'list', 'hook', '--state', 'delivered')).stdout).toMatch(
+      /(\/page\/\d[\s\S]*){2}/,
+    );
+  });
+  const replay = ['act', 'hook', 'replay'];
+  for (const args of [
+    replay,
+    [...replay, '--url-contains', ''],
+    [...replay, '--job-state', 'waiting'],
+  ]) {
+    const { code, stderr } = await run(...args);
+    expect([args, code]).toEqual([args, 2]);
+    expect(stderr).toContain(
+      'without a filter every delivery of hook is made again (2 of them); give a filter, or --yes to do it',
+    );
+  }
+  const again = await run('act', 'hook', 'push-again');
+  expect(again.code).toBe(2);
+  expect(again.stderr).toContain('every failed crawl of hook is pushed again (0 of them)');
+  expect(receiver.deliveries).toHaveLength(2);
+  expect((await run(...replay, '--delivery-state', 'delivered')).stdout).toBe('2 of 2 done\n');
+  await eventually(async () => {
+    const { activity } = await hook.details();
+    expect([receiver.deliveries.length, activity.deliveries_pending]).toEqual([4, 0]);
+  });
+  expect((await run(...replay, '--yes')).stdout).toBe('2 of 2 done\n');
+  await eventually(() => expect(receiver.deliveries).toHaveLength(6));
 });
 
 test('running jobs are no choice where they cannot be listed, and all refusals name the same states', async () => {

@@ -10,8 +10,8 @@ test('serve refuses a port and a file of settings that it cannot use, before it 
     [['--port', 'abc'], port],
     [['--port', '65536'], port],
     [['--port', '-1'], port],
-    [['--env-file', '/nofile'], /--env-file cannot be read: .*no such file.*\/nofile/],
-    [['--env-file', folder.path], /--env-file cannot be read: .*directory/],
+    [['--env-file', '/nofile'], /--env-file cannot be read: there is no file or folder \/nofile/],
+    [['--env-file', folder.path], /--env-file cannot be read: .* is a folder, not a file/],
   ];
   for (const [args, text] of cases) {
     const { code, stdout, stderr } = await runCommandLine(['serve', ...args], { env });

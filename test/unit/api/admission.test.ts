@@ -33,7 +33,7 @@ function ownerNamed(accountId: string): TokenOwner {
 
 /** Lets tokens in that begin with `good`; each is an account of its own. */
 const admission: Admission = {
-  async admit(access, token, call) {
+  async admit({ access }, token, call) {
     const given = token === '' ? (call.bearer ?? '') : token;
     if (access === 'public') return;
     if (!given.startsWith('good')) {

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { ConfigError, readConfig } from '../../../src/config/config.ts';
 import { printWelcome } from '../../../src/welcome.ts';
 
@@ -20,15 +20,14 @@ test.each([
 });
 
 test('the welcome shows tokens that were made up, and no preset one', () => {
-  const written = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
-  try {
-    const app = { url: 'http://h', newTokens: { normal: 'preset-normal', javascript: 'made-up' } };
-    const config = readConfig({ NORMAL_TOKEN: 'preset-normal-token' });
-    printWelcome({ ...app, database: 'embedded' }, config);
-    const shown = written.mock.calls.map(([text]) => String(text)).join('');
-    expect(shown).toContain('made-up');
-    expect(shown).not.toContain('preset-normal');
-  } finally {
-    written.mockRestore();
-  }
+  let shown = '';
+  const app = { url: 'http://h', newTokens: { normal: 'preset-normal', javascript: 'made-up' } };
+  const config = readConfig({ NORMAL_TOKEN: 'preset-normal-token' });
+  printWelcome({ ...app, database: 'embedded' }, config, {
+    write(text) {
+      shown += text;
+    },
+  });
+  expect(shown).toContain('made-up');
+  expect(shown).not.toContain('preset-normal');
 });

@@ -1,0 +1,168 @@
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { ADMIN, NORMAL } from '../../support/app.ts';
+import { runCommandLine, startCommandLine } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
+import { shareApp } from '../../support/shared-app.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+const shared = shareApp();
+
+/** Codes of the system, and the calls that Node names with them. */
+const RAW =
+  /\b(E[A-Z]{4,}|open|stat|lstat|mkdir|rename|read) '|\bE(NOENT|NOTDIR|ISDIR|EXIST|ACCES)\b/;
+
+function environment(): Record<string, string> {
+  return {
+    HOME: '/nonexistent',
+    QUEUED_CRAWLER_URL: shared().url,
+    QUEUED_CRAWLER_TOKEN: NORMAL,
+    QUEUED_CRAWLER_ADMIN_TOKEN: ADMIN,
+  };
+}
+
+describe('a file or folder that cannot be used is told as a sentence, with the exit code of a wrong value', () => {
+  beforeAll(async () => {
+    await shared().rest('POST', `/crawler/${NORMAL}`, { name: 'shop' });
+  });
+
+  test.each([
+    ['push shop --file NONE', /there is no file or folder NONE$/],
+    ['push shop --file FOLDER', /FOLDER is a folder, not a file$/],
+    ['push shop --file FILE/x', /FILE\/x cannot be there/],
+    ['backup NONE/b.db', /there is no .*folder NONE$/],
+    ['backup NONE/x/b.db', /there is no folder NONE$/],
+    ['backup FOLDER', /FOLDER is not a file/],
+    ['backup FILE/b.db', /FILE is a file, not a folder/],
+    ['backup /dev/null', /\/dev\/null is not a file/],
+    ['backup NEW.db --data-dir NONE', /there is no folder NONE/],
+    ['restore NONE --data-dir NEW', /there is no file or folder NONE/],
+    ['restore FOLDER --data-dir NEW', /FOLDER is not a file/],
+    ['export shop --to NONE/x.ndjson', /there is no folder NONE$/],
+    ['export shop --to FILE/x.ndjson', /FILE\/x.ndjson cannot be there/],
+    ['results --crawler shop --to FILE', /FILE is a file, not a folder$/],
+    ['results --crawler shop --to FILE/x', /FILE\/x cannot be there/],
+    [
+      'results --crawler shop --to /proc/new/x',
+      /there is no folder|no folder can be made in \/proc$/,
+    ],
+    ['proxies create p --file NONE', /there is no file or folder NONE$/],
+    ['proxies create p --file FOLDER', /FOLDER is a folder, not a file$/],
+    ['stats --ca NONE', /certificate authority cannot be read: there is no file or folder NONE$/],
+    ['stats --ca FOLDER', /certificate authority cannot be read: FOLDER is a folder, not a file$/],
+    ['serve --env-file NONE', /--env-file cannot be read: there is no file or folder NONE$/],
+    ['crawl http://127.0.0.1:1/ --output NONE/x', /there is no folder NONE$/],
+    ['crawl http://127.0.0.1:1/ --output FOLDER', /FOLDER is a folder, not a file$/],
+  ])('%s', async (line, expected) => {
+    if (line.includes('/proc/') && !existsSync('/proc')) return;
+    await using folder = await temporaryFolder();
+    const paths = {
+      NONE: join(folder.path, 'none'),
+      NEW: join(folder.path, 'new'),
+      FILE: join(folder.path, 'file'),
+      FOLDER: join(folder.path, 'folder'),
+    };
+    await writeFile(paths.FILE, 'x');
+    await mkdir(paths.FOLDER);
+    const fill = (text: string): string =>
+      text.replace(/\b(NONE|NEW|FILE|FOLDER)\b/g, (name) => paths[name as keyof typeof paths]);
+    const { code, stderr } = await runCommandLine(line.split(' ').map(fill), {
+      env: environment(),
+    });
+    const told = stderr.trim().replace(/ \(unusable_path\)$/, '');
+    expect(told).toMatch(new RegExp(fill(expected.source)));
+    expect(told).not.toMatch(RAW);
+    expect(code).toBe(2);
+  });
+});
+
+test('an export that fails before its first result leaves no file, so that it can be repeated', async () => {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'shop.csv');
+  const wrong = { ...environment(), QUEUED_CRAWLER_TOKEN: 'a-wrong-token-of-nobody' };
+  await shared().rest('POST', `/crawler/${NORMAL}`, { name: 'shop' });
+  const refused = await runCommandLine(['export', 'shop', '--to', file], { env: wrong });
+  expect(refused.code).toBe(3);
+  expect(existsSync(file)).toBe(false);
+  const exported = await runCommandLine(['export', 'shop', '--to', file], { env: environment() });
+  expect([exported.code, exported.stderr]).toEqual([0, '0 results\n']);
+  expect(existsSync(file)).toBe(true);
+});
+
+test('a service that cannot be reached is told with its address, wherever that is set', async () => {
+  const env = { ...environment(), QUEUED_CRAWLER_URL: 'http://127.0.0.1:1' };
+  const { code, stderr } = await runCommandLine(['stats'], { env });
+  expect([code, stderr]).toEqual([
+    6,
+    expect.stringMatching(
+      /^queued-crawler: the service at http:\/\/127.0.0.1:1 cannot be reached: /,
+    ),
+  ]);
+});
+
+test('a push that waits for its input ends when it is interrupted, and closes no batch', async () => {
+  const app = shared();
+  await app.rest('POST', `/crawler/${NORMAL}`, { name: 'shop' });
+  const more = Promise.withResolvers<void>();
+  async function* input() {
+    // Full calls are sent at once.
+    for (let n = 0; n < 600; n += 1) yield `http://127.0.0.1:1/${n}\n`;
+    await more.promise;
+  }
+  const args = ['push', 'shop', '--batch', 'list', '--close-batch', '--quiet'];
+  await using program = startCommandLine(args, { env: environment(), input: input() });
+  try {
+    await eventually(async () => {
+      const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
+      expect(json.batches).toMatchObject([{ name: 'list' }]);
+    });
+    program.kill('SIGINT');
+    expect((await program.ended).code).toBe(130);
+    const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
+    expect(json.batches).toMatchObject([{ state: 'open' }]);
+  } finally {
+    more.resolve();
+  }
+});
+
+test('another program at the address is told as such, over both HTTP versions', async () => {
+  const server = createServer((_request, response) => {
+    response.setHeader('content-type', 'text/html').end('<html>another</html>');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const env = { ...environment(), QUEUED_CRAWLER_URL: url };
+    const other = `queued-crawler: what answers at ${url} is not a service of this program`;
+    for (const args of [['--http1', 'stats'], ['health']]) {
+      const { code, stdout, stderr } = await runCommandLine(args, { env });
+      expect([args, code, stdout]).toEqual([args, 6, '']);
+      expect(stderr).toContain(other);
+    }
+    // In a process of its own, which an error without a listener would end.
+    await using program = startCommandLine(['stats'], { env });
+    const { code, stderr } = await program.ended;
+    expect(stderr).toMatch(/^queued-crawler: .*\n$/);
+    expect(code).toBe(6);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+});
+
+test('migrate from a folder without a database says so, and ends as for a wrong value', async () => {
+  await using folder = await temporaryFolder();
+  for (const [from, text] of [
+    [join(folder.path, 'none'), `there is no folder ${join(folder.path, 'none')}\n`],
+    [folder.path, `there is no file or folder ${join(folder.path, 'queued-crawler.db')}\n`],
+  ] as const) {
+    const args = ['migrate', '--from', from, '--to', 'mongodb://127.0.0.1:1/x'];
+    await using program = startCommandLine(args, { env: { HOME: '/nonexistent' } });
+    const { code, stderr } = await program.ended;
+    expect([stderr, code]).toEqual([text, 2]);
+  }
+});
