@@ -146,7 +146,7 @@ test('a restore refuses what is damaged, in use or not empty; --replace keeps wh
   await writeFile(damaged, 'SQLite format 3\0 and nothing else');
   for (const [bad, text] of [
     [damaged, 'is not a whole database'],
-    [join(folder.path, 'none.db'), 'is not a whole database'],
+    [join(folder.path, 'none.db'), 'there is no file or folder'],
   ] as const) {
     expect(await command('restore', bad, ...at, '--replace')).toMatchObject({
       code: 1,
