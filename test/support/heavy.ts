@@ -4,7 +4,10 @@
  * that stay test once: console.test.ts, browser.test.ts, crash.test.ts, commands in command-line.
  */
 export const HEAVY = [
+  'component/threads/long-pages.test.ts',
   'e2e/abuse/*.test.ts',
+  'e2e/account-pools.test.ts',
+  'e2e/attention.test.ts',
   'e2e/backup-live.test.ts',
   'e2e/browser-*.test.ts',
   'e2e/chaos.test.ts',
@@ -13,11 +16,14 @@ export const HEAVY = [
   'e2e/delivery-pace.test.ts',
   'e2e/documented-commands.test.ts',
   'e2e/examples.test.ts',
+  'e2e/ladder.test.ts',
   'e2e/lost-log.test.ts',
   'e2e/mcp.test.ts',
+  'e2e/openapi-replies.test.ts',
   'e2e/package.test.ts',
   'e2e/page-garbage.test.ts',
   'e2e/proxy-health.test.ts',
+  'e2e/refused-starts.test.ts',
   'e2e/release.test.ts',
   'e2e/result-streams.test.ts',
   'e2e/set-clock.test.ts',
