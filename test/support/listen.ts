@@ -30,8 +30,11 @@ export async function listen(server: Server, port = 0, address = '127.0.0.1'): P
   };
 }
 
-/** Ports below those that systems give to connections, and to servers that ask for any. */
-const [FIRST_PORT, LAST_PORT] = [10_000, 32_767];
+/**
+ * Ports below those that systems give to connections, and to servers that ask for any; above 10,080,
+ * the last port that the service does not crawl.
+ */
+const [FIRST_PORT, LAST_PORT] = [10_081, 32_767];
 const MAX_TRIES = 100;
 
 /**
