@@ -105,14 +105,13 @@ export default defineConfig({
         extends: true,
         test: { name: 'abuse', include: ABUSE, exclude: leftOut, isolate: true },
       },
-      ...(hasMongodb
+      ...(hasMongodb && !isQuick
         ? [
             {
               extends: true,
               test: {
                 name: 'mongodb',
                 include: onMongodb.map((name) => `test/e2e/${name}.test.ts`),
-                exclude: leftOut,
                 env: { TEST_STORE: 'mongodb' },
               },
             } as const,
