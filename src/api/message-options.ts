@@ -39,3 +39,13 @@ export function allowedNames({ values }: DescEnum): string {
     .map(({ name }) => name)
     .join(', ');
 }
+
+/** Of a name that a client has sent, this much is told in an error. */
+const NAMED_CHARACTERS = 100;
+
+/** The text of the refusal of a member that the object at `path` does not have; `known` are those it has. */
+export function unknownMemberText(path: string, name: string, known: readonly string[]): string {
+  const holder = path === '' ? 'The message' : path;
+  const told = JSON.stringify(name.slice(0, NAMED_CHARACTERS));
+  return `${holder} has no member ${told}; it has ${known.join(', ')}.`;
+}

@@ -1,3 +1,4 @@
+import { unknownMemberText } from '../api/message-options.ts';
 import { lastName } from '../domain/field-name.ts';
 
 /** Optional parts of a {@link GatewayError}. */
@@ -48,11 +49,8 @@ export function badValue(
   });
 }
 
-/** Of a name that a client has sent, this much is told in an error. */
-const NAMED_CHARACTERS = 100;
-
 /** A 422 error for a member that the object at `path` does not have; `known` are those that it has. */
 export function unknownMember(path: string, name: string, known: readonly string[]): GatewayError {
-  const message = `${path} has no member ${JSON.stringify(name.slice(0, NAMED_CHARACTERS))}; it has ${known.join(', ')}.`;
+  const message = unknownMemberText(path, name, known);
   return new GatewayError(422, 'unknown_member', message, { field: path });
 }

@@ -6,7 +6,7 @@ import {
   type JsonValue,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { allowedNames, isEachApart } from '../api/message-options.ts';
+import { allowedNames, isEachApart, unknownMemberText } from '../api/message-options.ts';
 import { malformed } from '../api/scan-message.ts';
 import { DomainError, invalidField } from '../domain/errors.ts';
 import { lastName } from '../domain/field-name.ts';
@@ -28,6 +28,9 @@ export type JsonCheck = (json: unknown) => readonly RefusedElement[];
 
 /** Checks one value; `path` consists of the proto names of fields. */
 type ValueCheck = (value: JsonValue, path: string, refused: RefusedElement[]) => void;
+
+/** Longest field of an error: a client has sent its name. */
+const MAX_FIELD = 100;
 
 /** Compiles the check of a message, which ignores unknown members as the decoder does. */
 export function compileJsonCheck(
@@ -51,14 +54,15 @@ function messageCheck(
   const found = known.get(desc);
   if (found !== undefined) return found;
   const members = new Map<string, { readonly field: DescField; readonly check: ValueCheck }>();
-  const names = desc.fields.map(({ name }) => name).join(', ');
+  const names = desc.fields.map(({ name }) => name);
   const check: ValueCheck = (value, path, refused) => {
     if (!isObject(value)) throw wrongValue(path, 'an object');
     for (const [name, each] of Object.entries(value)) {
       const member = members.get(name);
       if (member === undefined) {
-        if (!ignoresUnknown) throw unknownMember(path, name, names);
-        continue;
+        if (ignoresUnknown) continue;
+        const text = unknownMemberText(path, name, names);
+        throw invalidField(path === '' ? name.slice(0, MAX_FIELD) : path, text, 'unknown_member');
       }
       const { field } = member;
       const inner = path === '' ? field.name : `${path}.${field.name}`;
@@ -173,16 +177,6 @@ function decodedCheck(field: DescField, expected: string): ValueCheck {
 
 function wrongValue(path: string, expected: string): DomainError {
   return invalidField(path, `${path} must be ${expected}.`);
-}
-
-/** Of a name that a client has sent, this much is told in an error. */
-const NAMED_CHARACTERS = 100;
-
-function unknownMember(path: string, name: string, known: string): DomainError {
-  const told = name.slice(0, NAMED_CHARACTERS);
-  const holder = path === '' ? 'The message' : path;
-  const message = `${holder} has no member ${JSON.stringify(told)}; it has ${known}.`;
-  return invalidField(path === '' ? told : path, message, 'unknown_member');
 }
 
 function isObject(value: unknown): value is Record<string, JsonValue> {

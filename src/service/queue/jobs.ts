@@ -48,8 +48,8 @@ export interface JobManagement {
   delivery(owner: TokenOwner, crawlerName: string, rid: string): Promise<DeliverySummary>;
   /**
    * Makes deliveries due again, and returns how many. Throws `not_found` for a single one that
-   * cannot be replayed, and `failed_precondition` for a crawler without deliveries. Throws `exhausted`, and replays none, when they are more than the account's
-   * quota has left.
+   * cannot be replayed, and `failed_precondition` for a crawler without deliveries. Throws
+   * `exhausted`, and replays none, when they are more than the account's quota has left.
    */
   replay(owner: TokenOwner, crawlerName: string, selector: ReplaySelector): Promise<Replayed>;
 }
