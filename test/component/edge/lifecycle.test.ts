@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
-import { connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { Code, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
@@ -59,6 +59,51 @@ function stream(session: ClientHttp2Session, path: string): Promise<number> {
     sent.on('response', (headers) => resolve(Number(headers[':status'])));
     sent.on('error', reject).resume().end();
   });
+}
+
+/** Passes one connection on to `port`, and can hold back what comes from there. */
+async function startRelay(port: number): Promise<{
+  port: number;
+  hold: () => void;
+  /** Settles once something, or the end, is held back. */
+  held: Promise<void>;
+  release: () => void;
+  close: () => void;
+}> {
+  const { promise: held, resolve } = Promise.withResolvers<void>();
+  const back: Buffer[] = [];
+  let isHolding = false;
+  let hasEnded = false;
+  let client: Socket | undefined;
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    client = socket.on('error', () => undefined);
+    const upstream = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    upstream.on('error', () => undefined);
+    socket.pipe(upstream);
+    upstream.on('data', (chunk) => {
+      if (!isHolding) return void socket.write(chunk);
+      back.push(chunk);
+      resolve();
+    });
+    upstream.once('end', () => {
+      if (!isHolding) return void socket.end();
+      hasEnded = true;
+      resolve();
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    hold: () => (isHolding = true),
+    held,
+    release() {
+      isHolding = false;
+      client?.write(Buffer.concat(back));
+      if (hasEnded) client?.end();
+    },
+    close: () => server.close(),
+  };
 }
 
 describe('first bytes', () => {
@@ -174,6 +219,22 @@ describe('close', () => {
     expect(await second).toBe(200);
     await closed;
     agent.destroy();
+  });
+
+  test('refuses an HTTP/2 request in flight so that its client may send it again', async () => {
+    const wire = await startWire();
+    const relay = await startRelay(wire.port);
+    const session = connectHttp2(`http://127.0.0.1:${relay.port}`);
+    expect(await stream(session, '/healthz')).toBe(200);
+
+    relay.hold();
+    const closed = wire.edge.close(60_000);
+    await relay.held;
+    const late = expect(stream(session, '/healthz')).rejects.toThrow('NGHTTP2_REFUSED_STREAM');
+    relay.release();
+    await late;
+    await closed;
+    relay.close();
   });
 
   test('cuts off what does not finish in time, and aborts its call', async () => {
