@@ -4,7 +4,7 @@ import type { ChaosSite } from './chaos-site.ts';
 /** The batch that all URLs of a crawler belong to. */
 export const CHAOS_BATCH = 'load';
 /** How long a URL waits that is not to be crawled at once. */
-export const DELAY_MS = 1_000;
+export const DELAY_MS = 3_000;
 /** Longer than a run. */
 const LONG_SECONDS = 86_400;
 /** Every eleventh URL waits, by its delay or until a time. */
