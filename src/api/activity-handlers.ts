@@ -5,6 +5,7 @@ import { defined } from '../domain/defined.ts';
 import { invalidField } from '../domain/errors.ts';
 import type { AuditTrail } from '../service/accounts/audit-trail.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { TokenWatch } from '../service/accounts/token-watch.ts';
 import type { ActOnMatches } from '../service/batches/act-on-matches.ts';
 import type { AccountActivities } from '../service/reads/account-activity.ts';
 import type { ListFailures } from '../service/reads/failures.ts';
@@ -27,6 +28,7 @@ import { toMatchFilter, toMatchRequest } from './match-messages.ts';
 import { type Method, toMethods } from './method.ts';
 import { toListingPart, toPageToken } from './page-token.ts';
 import { noteChange } from './record-changes.ts';
+import { whileAuthenticated } from './while-authenticated.ts';
 
 /** The methods of the activity service. */
 export function activityHandlers(deps: {
@@ -34,6 +36,7 @@ export function activityHandlers(deps: {
   readonly listings: Listings;
   readonly listFailures: ListFailures;
   readonly activities: AccountActivities;
+  readonly tokenWatch: TokenWatch;
   readonly actOnMatches: ActOnMatches;
   readonly search: Search;
   readonly auditTrail: Pick<AuditTrail, 'list' | 'note'>;
@@ -46,7 +49,8 @@ export function activityHandlers(deps: {
       const asked = toMatchRequest(request);
       let last: Readonly<Record<string, number>> | undefined;
       try {
-        for await (const progress of deps.actOnMatches(owner, request.name, asked, call.signal)) {
+        const open = (signal: AbortSignal) => deps.actOnMatches(owner, request.name, asked, signal);
+        for await (const progress of whileAuthenticated(deps.tokenWatch, call, owner, open)) {
           const { cursor, ...counts } = progress;
           last = counts;
           yield { ...counts, nextPageToken: toPageToken(cursor) };

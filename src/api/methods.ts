@@ -86,6 +86,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     }),
     ...pushHandlers({
       authenticator,
+      tokenWatch: service.tokenWatch,
       pushing: service.pushing,
       pushAgain: service.pushAgain,
       readSitemap: service.readSitemap,
@@ -111,6 +112,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     }),
     ...activityHandlers({
       authenticator,
+      tokenWatch: service.tokenWatch,
       listings: service.listings,
       listFailures: service.listFailures,
       activities: service.activities,

@@ -13,6 +13,7 @@ import type { DomainError } from '../domain/errors.ts';
 import { ignoredParameters } from '../domain/parameters.ts';
 import { CB_STATUS } from '../domain/status.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
+import type { TokenWatch, WatchedToken } from '../service/accounts/token-watch.ts';
 import type { AgainSelection, PushAgain } from '../service/batches/push-again.ts';
 import type { InlineCrawls, InlineResult } from '../service/crawls/inline-crawl.ts';
 import type { ReadSitemap, SitemapUrl } from '../service/crawls/read-sitemap.ts';
@@ -25,10 +26,12 @@ import { type Call, type Method, toMethods } from './method.ts';
 import { toPage, toPageToken } from './page-token.ts';
 import { toDate, toRange } from './to-date.ts';
 import { refusalOf } from './unreadable.ts';
+import { whileAuthenticated } from './while-authenticated.ts';
 
 /** What the push service works with. */
 export interface PushHandlerDeps {
   readonly authenticator: Authenticator;
+  readonly tokenWatch: TokenWatch;
   readonly pushing: Pushing;
   readonly pushAgain: PushAgain;
   readonly readSitemap: ReadSitemap;
@@ -39,18 +42,30 @@ export interface PushHandlerDeps {
 
 /** The methods of the push service. */
 export function pushHandlers(deps: PushHandlerDeps): Method[] {
-  const { authenticator, pushing, pushAgain, readSitemap, inlineCrawls } = deps;
+  const { authenticator, tokenWatch, pushing, pushAgain, readSitemap, inlineCrawls } = deps;
 
   async function* pushStream(requests: AsyncIterable<PushStreamRequest>, call: Call) {
     let token = '';
     let crawler = '';
-    for await (const request of requests) {
-      token = request.token === '' ? token : request.token;
-      crawler = request.crawler === '' ? crawler : request.crawler;
-      const owner = await authenticateCall(authenticator, { token }, call);
-      const items = request.items.map(toPushInput);
-      const results = await pushing.pushBatch(owner, crawler, items, '', call.traceparent);
-      yield { results: resultMessages(results, request, owner), sequence: request.sequence };
+    let last: { readonly token: string; readonly watched: WatchedToken } | undefined;
+    try {
+      for await (const request of requests) {
+        token = request.token === '' ? token : request.token;
+        crawler = request.crawler === '' ? crawler : request.crawler;
+        const caller = await authenticateCall(authenticator, { token }, call);
+        if (last?.token !== token) {
+          last?.watched[Symbol.dispose]();
+          last = { token, watched: tokenWatch.watch(call.caller?.token ?? '', caller) };
+        }
+        // The token may have been replaced since it was checked for an earlier message.
+        last.watched.signal.throwIfAborted();
+        const { owner } = last.watched;
+        const items = request.items.map(toPushInput);
+        const results = await pushing.pushBatch(owner, crawler, items, '', call.traceparent);
+        yield { results: resultMessages(results, request, owner), sequence: request.sequence };
+      }
+    } finally {
+      last?.watched[Symbol.dispose]();
     }
   }
 
@@ -82,7 +97,8 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       await call.room.take(SITEMAP_BYTES);
       const { url } = request;
       const since = toDate('since', request.since);
-      for await (const part of readSitemap(owner, { url, since }, call.signal)) {
+      const open = (signal: AbortSignal) => readSitemap(owner, { url, since }, signal);
+      for await (const part of whileAuthenticated(tokenWatch, call, owner, open)) {
         yield 'failed' in part ? part : { urls: part.urls.map(toSitemapUrl) };
       }
     },
@@ -91,7 +107,8 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       const { crawler, pageToken } = request;
       const { after: cursor } = toPage({ pageSize: 0, pageToken });
       const selection = { ...toAgainSelection(request), cursor };
-      for await (const part of pushAgain(owner, crawler, selection, call.signal)) {
+      const open = (signal: AbortSignal) => pushAgain(owner, crawler, selection, signal);
+      for await (const part of whileAuthenticated(tokenWatch, call, owner, open)) {
         const results = part.items.map(({ of, pushed }) =>
           'rid' in pushed
             ? { againOf: of, ...pushed }

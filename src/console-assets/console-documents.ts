@@ -7,7 +7,7 @@ const PAGE_POLICY = [
   "script-src 'self'",
   "style-src 'self'",
   "connect-src 'self'",
-  "img-src 'self' data: blob:",
+  "img-src 'self' data:",
   "frame-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",

@@ -52,9 +52,18 @@ export function createConsoleSessions(deps: {
 }): ConsoleSessions {
   const { authenticator, seal, clock, isPublicTls } = deps;
 
+  const isSecure = (request: AnyRequest): boolean => isPublicTls() || isTls(request);
+
+  /**
+   * The name of the cookie. With this prefix a browser takes it from this host by TLS only. Without
+   * it, another host of the domain could replace the session by one of its own account.
+   */
+  const cookieName = (request: AnyRequest): string =>
+    isSecure(request) ? `__Host-${seal.cookieName}` : seal.cookieName;
+
   /** The session of a request, unless it has ended. */
   function sessionOf(request: AnyRequest): SealedSession | undefined {
-    const sealed = cookieOf(request, seal.cookieName);
+    const sealed = cookieOf(request, cookieName(request));
     const session = sealed === undefined ? undefined : seal.open(sealed);
     if (session === undefined) return undefined;
     const now = clock.now().getTime();
@@ -94,19 +103,20 @@ export function createConsoleSessions(deps: {
     const leftMs = Math.min(IDLE_MS, session.since + LONGEST_MS - now);
     const isEnded = tokens.length === 0;
     // Without a session there is no cookie to remove, and none is set.
-    const isChanged = !isEnded || cookieOf(request, seal.cookieName) !== undefined;
+    const name = cookieName(request);
+    const isChanged = !isEnded || cookieOf(request, name) !== undefined;
     return jsonReply(JSON.stringify(signedIn), 200, {
       'cache-control': 'no-store',
       'cross-origin-resource-policy': 'same-origin',
       ...(isChanged
         ? {
             'set-cookie': [
-              `${seal.cookieName}=${isEnded ? '' : seal.seal({ ...session, used: now })}`,
+              `${name}=${isEnded ? '' : seal.seal({ ...session, used: now })}`,
               'Path=/',
               `Max-Age=${isEnded ? 0 : Math.floor(leftMs / 1_000)}`,
               'HttpOnly',
               'SameSite=Strict',
-              ...(isPublicTls() || isTls(request) ? ['Secure'] : []),
+              ...(isSecure(request) ? ['Secure'] : []),
             ].join('; '),
           }
         : {}),

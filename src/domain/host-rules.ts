@@ -60,6 +60,14 @@ export function parseHost(text: string): string | undefined {
   return url.username + url.password + url.search + url.hash === '' ? url.host : undefined;
 }
 
+/** Longest name of a host (RFC 1035, 2.3.4). */
+const MAX_NAME_CHARACTERS = 253;
+
+/** Whether a host, with or without a port, can exist: longer names are in no name server. */
+export function isPossibleHost(host: string): boolean {
+  return host.replace(/\.?(?::\d+)?$/, '').length <= MAX_NAME_CHARACTERS;
+}
+
 /** The first of the rules that is for a host. */
 export function ruleFor(rules: readonly HostRule[], host: string): HostRule | undefined {
   const name = host.replace(/:\d+$/, '');

@@ -117,14 +117,32 @@ export function quotaExceeded(
 /** What a record takes in storage in addition to its page: its row and index entries. */
 const RECORD_BYTES = 1_024;
 
-/** Bytes of a record: of its page, and of the request of a failed crawl. */
-export function recordBytes({ body, request }: Pick<CrawlRecord, 'body' | 'request'>): number {
-  return body.byteLength + requestBytes(request);
+/** Bytes of addresses, metadata and headers that {@link RECORD_BYTES} covers. */
+const COVERED_BYTES = 512;
+
+/** The parts of a record that take room and have no fixed length, its page excepted. */
+type RecordTexts = Pick<CrawlRecord, 'url' | 'pushedUrl' | 'details' | 'request'>;
+
+/** Bytes of a record: of its page, and those of {@link recordTextBytes}. */
+export function recordBytes(record: RecordTexts & Pick<CrawlRecord, 'body'>): number {
+  return record.body.byteLength + recordTextBytes(record);
 }
 
-/** Bytes of a kept request. */
-export function requestBytes(request: string | undefined): number {
-  return request === undefined ? 0 : Buffer.byteLength(request);
+/**
+ * Bytes of the request of a failed crawl, and of addresses, metadata and headers of the target that
+ * are longer than usual.
+ */
+export function recordTextBytes({ url, pushedUrl, details, request = '' }: RecordTexts): number {
+  const { metadata = '', originalHeaders = {} } = details;
+  let bytes = byteCount(url) + byteCount(pushedUrl) + byteCount(metadata);
+  for (const name in originalHeaders) {
+    bytes += byteCount(name) + byteCount(originalHeaders[name] ?? '');
+  }
+  return byteCount(request) + Math.max(0, bytes - COVERED_BYTES);
+}
+
+function byteCount(text: string): number {
+  return Buffer.byteLength(text);
 }
 
 /** Bytes that a stored record is charged with; `size` is that of the record. */
@@ -133,7 +151,7 @@ export function chargedBytes(size: number): number {
 }
 
 /** Bytes that a record is charged with. */
-export function chargedRecordBytes(record: Pick<CrawlRecord, 'body' | 'request'>): number {
+export function chargedRecordBytes(record: Parameters<typeof recordBytes>[0]): number {
   return chargedBytes(recordBytes(record));
 }
 

@@ -1,4 +1,5 @@
 import { invalidField } from './errors.ts';
+import { isPossibleHost } from './host-rules.ts';
 
 const MAX_URL_BYTES = 8_192;
 
@@ -12,7 +13,7 @@ export interface TargetUrl {
 
 /**
  * Parses the URL of a push or an inline crawl. Throws `invalid` naming `url` unless it is an absolute http or https URL of at most 8,192
- * bytes.
+ * bytes, whose host can exist.
  */
 export function parseTargetUrl(text: string): TargetUrl {
   const url = text.trim();
@@ -29,6 +30,10 @@ export function parseTargetUrl(text: string): TargetUrl {
       'url',
       'The url must be an absolute http or https URL, percent-encoded when it is a query parameter.',
     );
+  }
+  // What a process remembers of hosts is bounded by their number.
+  if (!isPossibleHost(parsed.host)) {
+    throw invalidField('url', 'The host of the url has more than 253 characters.');
   }
   return { url, host: parsed.host };
 }

@@ -66,15 +66,29 @@ const otherVersion: Refused = {
 
 /**
  * Refuses what the HTTP/1 parser accepts against the rules: another version in the request line,
- * and an HTTP/1.1 request without Host (RFC 9112, 3.2). Returns true when it did.
+ * and HTTP/1.1 without a Host or with several (RFC 9112, 3.2). Also HTTP/1.0 with chunks (6.1), whose
+ * end a proxy may see elsewhere. Returns true when it did.
  */
 export function refuseMalformed(request: IncomingMessage, response: ServerResponse): boolean {
-  const { httpVersion } = request;
+  const { httpVersion, headers } = request;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') refuse(response, otherVersion);
-  else if (httpVersion === '1.1' && request.headers.host === undefined) {
+  else if (httpVersion === '1.1' && headers.host === undefined) {
     refuse(response, invalid('The Host header is missing.'));
+  } else if (hasSeveralHosts(request)) {
+    refuse(response, invalid('There is more than one Host header.'));
+  } else if (httpVersion === '1.0' && headers['transfer-encoding'] !== undefined) {
+    refuse(response, invalid('HTTP/1.0 has no Transfer-Encoding.'));
   } else return false;
   return true;
+}
+
+function hasSeveralHosts({ rawHeaders }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? '';
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  return hosts > 1;
 }
 
 function refuse(response: ServerResponse, { status, code, error }: Refused): void {

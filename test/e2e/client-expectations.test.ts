@@ -201,6 +201,13 @@ test.each([
   ],
   ['garbage', 400, 'invalid_http', 'hello\r\n\r\n'],
   ['no Host', 400, 'invalid_http', 'GET / HTTP/1.1\r\n\r\n'],
+  ['two hosts', 400, 'invalid_http', 'GET /healthz HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n'],
+  [
+    'chunks of HTTP/1.0',
+    400,
+    'invalid_http',
+    'POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+  ],
   [
     'two lengths',
     400,

@@ -19,12 +19,18 @@ const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==',
   'base64',
 );
+/** A picture that says where its script has run. */
+const SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1">
+<script>document.documentElement.dataset.origin = origin</script></svg>`;
 
 beforeAll(async () => {
   site = await startSite({
     routes: {
       '/red.png': (_request, response) => {
         response.writeHead(200, { 'content-type': 'image/png' }).end(PNG);
+      },
+      '/script.svg': (_request, response) => {
+        response.writeHead(200, { 'content-type': 'image/svg+xml' }).end(SVG);
       },
     },
   });
@@ -176,6 +182,19 @@ test('a stored picture is shown, and saved under its type', async () => {
   const saving = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download' }).click();
   expect((await saving).suggestedFilename()).toBe(`${rid}.png`);
+  await page.context().close();
+});
+
+test('a stored picture that is opened in a tab has another origin than the service', async () => {
+  const drawn = await createCrawler(app, 'drawn');
+  const rid = await drawn.push(`${site.url}/script.svg`);
+  await drawn.stored(rid);
+  const page = await browser.open(`/find?rid=${rid}`, NORMAL);
+  const picture = page.getByRole('img', { name: /Picture at .*script\.svg/ });
+  const source = (await picture.getAttribute('src')) ?? '';
+  const tab = await page.context().newPage();
+  await tab.goto(source);
+  expect(await tab.evaluate(() => document.documentElement.dataset.origin)).toBe('null');
   await page.context().close();
 });
 

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { request } from 'node:https';
+import { text } from 'node:stream/consumers';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { ADMIN, callRest, JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
@@ -150,17 +151,23 @@ test('a session survives a restart, and another process of the database serves i
   expect((await listed(stranger.url, { cookie })).status).toBe(401);
 });
 
-test('over TLS the cookie is sent by TLS only', async () => {
+test('over TLS the cookie is sent by TLS only, and no other host of the domain can set it', async () => {
   await using app = await startTlsApp();
-  const headers = await new Promise<IncomingHttpHeaders>((resolve, reject) => {
-    const options = {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      rejectUnauthorized: false,
-      agent: false,
-    } as const;
-    const call = request(app.url + PATH, options, (reply) => resolve(reply.resume().headers));
-    call.on('error', reject).end(JSON.stringify({ token: NORMAL }));
-  });
-  expect(headers['set-cookie']?.[0]).toMatch(/; HttpOnly; SameSite=Strict; Secure$/);
+  const call = (method: string, headers: Record<string, string>, body = '') =>
+    new Promise<{ headers: IncomingHttpHeaders; text: string }>((resolve, reject) => {
+      const options = { method, headers, rejectUnauthorized: false, agent: false } as const;
+      const made = request(app.url + PATH, options, (reply) => {
+        text(reply).then((read) => resolve({ headers: reply.headers, text: read }), reject);
+      });
+      made.on('error', reject).end(body);
+    });
+  const json = { 'content-type': 'application/json' };
+  const { headers } = await call('POST', json, JSON.stringify({ token: NORMAL }));
+  const [set = ''] = headers['set-cookie'] ?? [];
+  expect(set).toMatch(/^__Host-.*; Path=\/; .*; HttpOnly; SameSite=Strict; Secure$/);
+  const [cookie = ''] = set.split(';');
+  const accountOf = async (sent: string) =>
+    (JSON.parse((await call('GET', { cookie: sent })).text) as { account: string }).account;
+  expect(await accountOf(cookie)).toBe('default');
+  expect(await accountOf(cookie.replace('__Host-', ''))).toBe('');
 });

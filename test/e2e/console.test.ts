@@ -262,6 +262,8 @@ test('a hostile page does nothing in the preview', async () => {
     await preview.getByText('Harmless').waitFor();
     // No policy stops hints to connect somewhere, and no event tells of them.
     expect(await preview.locator('link, meta').count()).toBe(0);
+    // The text of a frame within it is escaped once more.
+    expect(await preview.locator('[srcdoc]').count()).toBe(0);
     await preview.getByRole('link', { name: 'leave' }).click();
     await preview.getByRole('button', { name: 'send' }).click();
     expect(await page.evaluate(() => document.title)).not.toContain('attacked');

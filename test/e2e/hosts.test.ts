@@ -230,6 +230,15 @@ describe('the hosts of a crawler', () => {
     expect(failed.json.hosts).toMatchObject([{ host: new URL(away.url).host }]);
   });
 
+  test('are not paused by a name that no host can have', async () => {
+    const crawler = await createCrawler(shared(), 'long-names');
+    const named = (length: number) => `${'a'.repeat(length - 8)}.example`;
+    expect((await crawler.post(`hosts/pause?host=${named(253)}`)).status).toBe(200);
+    // Each is kept in the crawler, which is read for every call.
+    const refused = await crawler.post(`hosts/pause?host=${named(254)}`);
+    expect([refused.status, refused.json.field]).toEqual([422, 'host']);
+  });
+
   test('are paused, continued and purged one at a time', async () => {
     await using paused = await startSite();
     await using other = await startSite();

@@ -51,6 +51,14 @@ test('a stored result and an inline one carry it, too, over REST and RPC', async
   expect(crawled).toMatchObject({ url: both.url, pushedUrl: pushed });
 });
 
+test('a URL whose host has a name that none can have is refused', async () => {
+  const crawler = await createCrawler(shared(), 'hosts', { max_retries: 0 });
+  const url = (length: number) => `http://${'a'.repeat(length - 8)}.invalid:8080/`;
+  expect((await crawler.tryPush(url(253))).status).toBe(200);
+  const refused = await crawler.tryPush(url(254));
+  expect([refused.status, refused.json.field]).toEqual([422, 'url']);
+});
+
 test('the header url of a result has no spaces; JSON has the URL as it was pushed', async () => {
   await using receiver = await startReceiver();
   const app = shared();

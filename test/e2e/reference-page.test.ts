@@ -5,6 +5,7 @@ import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { startSite } from '../support/site.ts';
 
 let app: TestApp;
 let browser: ConsoleBrowser;
@@ -118,6 +119,28 @@ test('one sign-in serves the page and the console, from which a link leads to th
   );
   expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([]);
   await own.context().close();
+});
+
+test('a picture that is opened in a tab has another origin than the service', async () => {
+  const svg =
+    '<svg xmlns="http://www.w3.org/2000/svg"><script>document.documentElement.dataset.origin = origin</script></svg>';
+  await using site = await startSite({
+    routes: {
+      '/script.svg': (_request, response) => {
+        response.writeHead(200, { 'content-type': 'image/svg+xml' }).end(svg);
+      },
+    },
+  });
+  await page.getByLabel('Token').fill(NORMAL);
+  await open('PushOrCrawl');
+  const details = operation('PushOrCrawl');
+  await details.getByLabel('url', { exact: true }).fill(`${site.url}/script.svg`);
+  await details.getByRole('button', { name: 'Call' }).click();
+  const source = await details.getByRole('img', { name: 'the picture' }).getAttribute('src');
+  const tab = await page.context().newPage();
+  await tab.goto(source ?? '');
+  expect(await tab.evaluate(() => document.documentElement.dataset.origin)).toBe('null');
+  await tab.close();
 });
 
 test('a body is given as an example, and refusals are shown', async () => {

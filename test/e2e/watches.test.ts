@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import {
   createConnectTransport,
@@ -5,6 +6,7 @@ import {
   createGrpcWebTransport,
 } from '@connectrpc/connect-node';
 import { expect, test } from 'vitest';
+import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import { ADMIN, JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
@@ -179,4 +181,31 @@ test('streams end when their token is replaced or their account removed, though 
     expect(messages).toHaveLength(1);
   }
   expect(app.log.filter((line) => line.includes('"level":50'))).toEqual([]);
+});
+
+test('a stream that pushes takes nothing more when its token is replaced', async () => {
+  await using app = await startApp();
+  const shop = await createCrawler(app, 'shop');
+  await shop.post('pause');
+  const client = createClient(PushService, createGrpcTransport({ baseUrl: app.url }));
+  let next = Promise.withResolvers<void>();
+  async function* requests() {
+    for (;;) {
+      yield { crawler: 'shop', items: [{ url: 'https://shop.example/' }] };
+      await next.promise;
+    }
+  }
+  const headers = { authorization: `Bearer ${NORMAL}` };
+  await using pushed = reading((signal) => client.pushStream(requests(), { headers, signal }));
+  await eventually(() => expect(pushed.messages).toHaveLength(1));
+  const admin = { authorization: `Bearer ${ADMIN}` };
+  const rotation = { token_type: 'normal' };
+  await app.rest('POST', '/accounts/default/rotate_token', rotation, admin);
+  await eventually(async () => {
+    const { resolve } = next;
+    next = Promise.withResolvers();
+    resolve();
+    const state = await Promise.race([pushed.end, setTimeout(20, 'open')]);
+    expect(state).toMatchObject({ code: Code.Unauthenticated });
+  });
 });

@@ -26,7 +26,9 @@ const ATTACK = `<!doctype html><html><head><title>attack</title>
 <LINK/rel="preconnect" href="https://stolen.example/"><link	rel="dns-prefetch" href="//stolen.example">
 <style>@import '/stolen-import.css';body{background:url(/stolen-style.png)}</style></head>
 <body onload="top.location='/stolen'"><p>Harmless</p><img src="/stolen.png" onerror="top.document.title='attacked'">
-<img src="//stolen.example/pixel.png"><iframe src="/stolen-frame"></iframe><object data="/stolen-object"></object>
+<img src="//stolen.example/pixel.png"><iframe src="/stolen-frame"></iframe>
+<iframe srcdoc="&lt;link rel='preconnect' href='//stolen.example'&gt;"></iframe><iframe title="b"SrcDoc
+ = "&lt;meta http-equiv='refresh' content='0;url=/stolen-refresh'&gt;"></iframe><object data="/stolen-object"></object>
 <a href="/stolen-link" target="_top">leave</a><form action="/stolen-form" target="_top"><button>send</button></form>
 </body></html>`;
 

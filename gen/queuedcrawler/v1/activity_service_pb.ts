@@ -493,7 +493,7 @@ export type ResultSummary = Message<"queuedcrawler.v1.ResultSummary"> & {
   contentType: string;
 
   /**
-   * Bytes of the page as it is kept, compressed.
+   * Bytes of the page as it is kept, compressed, and of long addresses and headers.
    *
    * @generated from field: int64 size_bytes = 10;
    */

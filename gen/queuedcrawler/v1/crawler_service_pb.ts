@@ -1758,7 +1758,7 @@ export type Delivery = Message<"queuedcrawler.v1.Delivery"> & {
   pushedUrl: string;
 
   /**
-   * Bytes of the page as it is kept, compressed.
+   * Bytes of the page as it is kept, compressed, and of long addresses and headers.
    *
    * @generated from field: int64 size_bytes = 11;
    */

@@ -1,3 +1,4 @@
+import { isPossibleHost } from '../../domain/host-rules.ts';
 import type { FailureReason } from '../../domain/status.ts';
 
 /** A request of a chain of redirects. */
@@ -28,7 +29,8 @@ export const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 30
  * The request that a response redirects to, by the rules of the Fetch Standard. After 303, and
  * after a POST with 301 or 302, it is a GET without a body. The fragment is inherited. Undefined
  * when the response is not a redirect, or its `Location` is empty. It is `invalid_redirect` when
- * the target is not an http or https URL (`file:`, `data:`) or is longer than 16 KiB.
+ * the target is not an http or https URL (`file:`, `data:`), is longer than 16 KiB or has a host that
+ * cannot exist.
  */
 export function nextHop(
   hop: Hop,
@@ -39,6 +41,7 @@ export function nextHop(
   if (location.length > MAX_LOCATION) return 'invalid_redirect';
   const url = URL.parse(utf8FromLatin1(location), hop.url.href);
   if (url === null || !/^https?:$/.test(url.protocol)) return 'invalid_redirect';
+  if (!isPossibleHost(url.host)) return 'invalid_redirect';
   if (url.hash === '') url.hash = hop.url.hash;
   const toGet =
     (status === 303 && hop.method !== 'GET' && hop.method !== 'HEAD') ||

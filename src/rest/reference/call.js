@@ -62,9 +62,18 @@ export async function show(request, output, signal, kind) {
   }
 }
 
+/**
+ * Shows a picture. If it is opened in a tab, its scripts run in an origin of its own, which a `blob:`
+ * URL would not have.
+ */
 async function showPicture(response, shown) {
-  const url = URL.createObjectURL(await response.blob());
-  shown.replaceWith(element('img', { src: url, alt: 'the picture', width: 480 }));
+  const reader = new FileReader();
+  const read = new Promise((resolve, reject) => {
+    reader.onload = () => resolve(reader.result);
+    reader.onerror = () => reject(reader.error);
+  });
+  reader.readAsDataURL(await response.blob());
+  shown.replaceWith(element('img', { src: await read, alt: 'the picture', width: 480 }));
 }
 
 async function showText(response, shown, type) {

@@ -3,7 +3,7 @@ import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { crawlerNotFound, DomainError, invalidField, missingField } from '../../domain/errors.ts';
-import { parseHost, ruleFor } from '../../domain/host-rules.ts';
+import { isPossibleHost, parseHost, ruleFor } from '../../domain/host-rules.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
@@ -49,6 +49,8 @@ export function createHostManagement(deps: {
     async pause(owner, crawlerName, text) {
       const { crawlerId, pausedHosts = [] } = await access.find(owner, crawlerName);
       const host = toHost(text);
+      // A paused host is kept in the crawler.
+      if (!isPossibleHost(host)) throw noHost();
       if (pausedHosts.length >= MAX_PAUSED && !pausedHosts.includes(host)) {
         throw new DomainError(
           'failed_precondition',
@@ -96,5 +98,9 @@ function toHost(text: string): string {
   if (text === '') throw missingField('host');
   const host = parseHost(text);
   if (host !== undefined) return host;
-  throw invalidField('host', 'host must be a host with its port, such as example.com:8080.');
+  throw noHost();
+}
+
+function noHost(): DomainError {
+  return invalidField('host', 'host must be a host with its port, such as example.com:8080.');
 }

@@ -6,7 +6,7 @@ import { DAY_MS } from '../../domain/durations.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
 import { pageKey } from '../../domain/page-key.ts';
-import { chargedBytes } from '../../domain/quotas.ts';
+import { chargedRecordBytes } from '../../domain/quotas.ts';
 import type { CrawlStatus, ResultDetails } from '../../domain/result.ts';
 import { createRid } from '../../domain/rid.ts';
 import { resultEnd } from '../../domain/tally.ts';
@@ -159,20 +159,17 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
             const { cbStatus, originalStatus, url, details } = page;
             const status = { cbStatus, originalStatus, url, rid, pushedUrl: request.url };
             const isSource = resultEnd(cbStatus) === 'completed' && details.crawledAt === undefined;
-            await deps.store.results.put(
-              { accountId, tokenType },
-              {
-                ...status,
-                contentType: packedType,
-                body: packed,
-                coding,
-                details,
-                ...defined({ pageKey: isSource ? pageKey(request) : undefined }),
-              },
-              now,
-              new Date(now.getTime() + deps.retentionDays * DAY_MS),
-            );
-            storedBytes = chargedBytes(packed.byteLength);
+            const record = {
+              ...status,
+              contentType: packedType,
+              body: packed,
+              coding,
+              details,
+              ...defined({ pageKey: isSource ? pageKey(request) : undefined }),
+            };
+            const expiresAt = new Date(now.getTime() + deps.retentionDays * DAY_MS);
+            await deps.store.results.put({ accountId, tokenType }, record, now, expiresAt);
+            storedBytes = chargedRecordBytes(record);
           }
           return { ...page, rid };
         } finally {

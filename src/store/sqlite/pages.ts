@@ -1,6 +1,6 @@
 import { parseCoding } from '../../domain/body-coding.ts';
 import { discard } from '../../domain/discard.ts';
-import { requestBytes } from '../../domain/quotas.ts';
+import { recordTextBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { parseDetails } from '../stored-details.ts';
 import { type Sql, type SqlRow, toBytes } from './sql.ts';
@@ -18,8 +18,8 @@ export interface WrittenPage {
 export type PlacedRecord = CrawlRecord & { readonly written?: WrittenPage };
 
 /** The bytes of the record. */
-export function placedBytes({ body, written, request }: PlacedRecord): number {
-  return (written?.bytes ?? body.byteLength) + requestBytes(request);
+export function placedBytes(record: PlacedRecord): number {
+  return (record.written?.bytes ?? record.body.byteLength) + recordTextBytes(record);
 }
 
 /**

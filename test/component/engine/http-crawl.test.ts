@@ -299,6 +299,7 @@ describe('redirects', () => {
     ['mailto:a@b'],
     ['http://'],
     [`/${'x'.repeat(20_000)}`],
+    [`http://${'a'.repeat(254)}/`],
   ])('to %.30s end the crawl for good', async (to) => {
     await using leading = await startSite({
       routes: { '/': (_request, response) => response.writeHead(302, { location: to }).end() },

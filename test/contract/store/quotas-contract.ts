@@ -177,6 +177,25 @@ export function quotasContract(open: OpenStore): void {
     );
 
     test(
+      'count long addresses and headers of results as long as they are stored',
+      withStore(open, async ({ store, account }) => {
+        const { accountId } = await account();
+        const stored = async () => (await store.accounts.usage(accountId))?.storedBytes ?? 0;
+        const scope = { accountId, tokenType: 'normal' } as const;
+        const { rid } = makeJob(makeCrawler(accountId));
+        const record = makeRecord(
+          { rid, url: `https://example.com/${'a'.repeat(5_000)}` },
+          { details: { originalHeaders: { 'x-long': 'b'.repeat(20_000) } } },
+        );
+        await store.results.put(scope, record, at(0), EXPIRES);
+        expect(await stored()).toBeGreaterThan(30_000);
+        expect(await store.results.totals(scope)).toEqual({ results: 1, bytes: await stored() });
+        await store.results.remove(scope, [rid]);
+        expect(await stored()).toBe(0);
+      }),
+    );
+
+    test(
       'are told apart by token where results are stored',
       withStore(open, async ({ store, account }) => {
         const { accountId } = await account();

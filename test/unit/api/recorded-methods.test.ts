@@ -52,6 +52,9 @@ test('the console filters the history by exactly the methods that are recorded',
   const real = activityHandlers({
     auditTrail,
     authenticator: { authenticate: () => Promise.resolve({}) },
+    tokenWatch: {
+      watch: () => ({ signal: new AbortController().signal, [Symbol.dispose]: () => undefined }),
+    },
     async *actOnMatches() {
       yield { matched: 1, done: 1, refused: 0, cursor: undefined };
     },

@@ -31,8 +31,10 @@ export function HtmlPreview({ html }: { readonly html: string }) {
  * Makes every `link` and `meta` an element that does nothing. No policy keeps a browser from
  * looking up and connecting to the hosts that hints name (`preconnect`, `dns-prefetch`), so a site
  * would see who looks at its page. The tag is one of the few that a head may have and that need no
- * end.
+ * end. The page of a `srcdoc` is escaped, so the attribute gets another name.
  */
 function withoutHints(html: string): string {
-  return html.replace(/<(?:link|meta)(?=[\s/>])/gi, '<bgsound');
+  return html
+    .replace(/<(?:link|meta)(?=[\s/>])/gi, '<bgsound')
+    .replace(/\bsrcdoc(?=\s*=)/gi, 'data-page');
 }

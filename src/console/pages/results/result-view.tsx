@@ -105,13 +105,20 @@ function charsetOf({ contentType, headers }: CrawledPage): readonly (readonly [s
   return [['Charset', sent === kept ? kept : `${sent}, kept as ${kept}`]];
 }
 
-/** As an image element shows it, which runs no scripts, whatever it holds. */
+/**
+ * As an image element shows it, which runs no scripts, whatever it holds. A picture that is opened in
+ * a tab of its own may run them: a `data:` URL has an origin of its own, a `blob:` URL that of the
+ * service.
+ */
 function StoredImage({ page: { content, contentType, url } }: { readonly page: CrawledPage }) {
   const source = useSignal('');
   useEffect(() => {
-    const made = URL.createObjectURL(new Blob([content], { type: contentType }));
-    source.value = made;
-    return () => URL.revokeObjectURL(made);
+    const reader = new FileReader();
+    reader.onload = () => {
+      source.value = String(reader.result);
+    };
+    reader.readAsDataURL(new Blob([content], { type: contentType }));
+    return () => reader.abort();
   }, [content]);
   if (source.value === '') return null;
   return <img class="picture" src={source.value} alt={`Picture at ${url}`} />;
