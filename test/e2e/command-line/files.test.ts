@@ -1,11 +1,12 @@
 import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ADMIN, NORMAL } from '../../support/app.ts';
 import { runCommandLine, startCommandLine } from '../../support/command-line.ts';
+import { createCrawler } from '../../support/crawler-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { shareApp } from '../../support/shared-app.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -91,6 +92,29 @@ test('an export that fails before its first result leaves no file, so that it ca
   const exported = await runCommandLine(['export', 'shop', '--to', file], { env: environment() });
   expect([exported.code, exported.stderr]).toEqual([0, '0 results\n']);
   expect(existsSync(file)).toBe(true);
+});
+
+test('an export without results is continued by the next one, also after a kill', async () => {
+  await using folder = await temporaryFolder();
+  const [ended, killed] = ['ended.csv', 'killed.csv'].map((name) => join(folder.path, name));
+  const shop = await createCrawler(shared(), 'shop');
+  const run = (...args: string[]) =>
+    runCommandLine(['export', 'shop', ...args], { env: environment() });
+  const empty = await run('--to', ended ?? '', '--remove');
+  expect([empty.code, empty.stderr]).toEqual([0, '0 results\n']);
+  const follow = ['export', 'shop', '--to', killed ?? '', '--follow'];
+  await using waiting = startCommandLine(follow, { env: environment() });
+  await eventually(() => expect(existsSync(`${killed}.place`)).toBe(true));
+  waiting.kill('SIGKILL');
+  await waiting.ended;
+  const rid = await shop.push('http://127.0.0.1:1/');
+  await shop.stored(rid);
+  for (const file of [ended, killed]) {
+    const last = await run('--to', file ?? '');
+    expect([last.code, last.stderr]).toEqual([0, '1 results\n']);
+    const [heading, row, ...more] = (await readFile(file ?? '', 'utf8')).split('\r\n');
+    expect([heading?.slice(0, 4), row?.slice(0, 25), more]).toEqual(['rid,', `${rid},`, ['']]);
+  }
 });
 
 test('a service that cannot be reached is told with its address, wherever that is set', async () => {
