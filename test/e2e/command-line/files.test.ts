@@ -9,6 +9,7 @@ import { runCommandLine, startCommandLine } from '../../support/command-line.ts'
 import { createCrawler } from '../../support/crawler-client.ts';
 import { eventually } from '../../support/eventually.ts';
 import { shareApp } from '../../support/shared-app.ts';
+import { startSite } from '../../support/site.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const shared = shareApp();
@@ -79,6 +80,23 @@ describe('a file or folder that cannot be used is told as a sentence, with the e
     expect(told).not.toMatch(RAW);
     expect(code).toBe(2);
   });
+});
+
+test('a page that cannot be written is not crawled', async () => {
+  await using folder = await temporaryFolder();
+  await using site = await startSite();
+  const crawl = (file: string) =>
+    runCommandLine(['crawl', `${site.url}/page/1`, '-o', file], { env: environment() });
+  for (const file of [join(folder.path, 'none/x'), folder.path]) {
+    const refused = await crawl(file);
+    expect([refused.code, site.hits()], refused.stderr).toEqual([2, 0]);
+  }
+  const file = join(folder.path, 'page.html');
+  for (const before of [undefined, 'another page, which is longer'.repeat(1_000)]) {
+    if (before !== undefined) await writeFile(file, before);
+    expect((await crawl(file)).code).toBe(0);
+    expect(await readFile(file, 'utf8')).toMatch(/^<!doctype html>[^]*Page 1[^]*<\/html>\s*$/i);
+  }
 });
 
 test('an export that fails before its first result leaves no file, so that it can be repeated', async () => {
