@@ -59,7 +59,7 @@ function formatOf(path: string): ExportFormat {
 }
 
 async function run(
-  { client, output, signal }: Session,
+  { client, output, signal, tellWait }: Session,
   crawler: string,
   format: ExportFormat,
   { batch, to, follow = false, remove = false, patience }: ExportOptions,
@@ -85,6 +85,7 @@ async function run(
       crawler,
       follow,
       patienceMs: patience * 1_000,
+      onLost: tellWait,
       signal,
       ...(batch === undefined ? {} : { batch }),
       resumeToken: token,

@@ -158,7 +158,7 @@ async function takeStream(
   folder: PageFolder | undefined,
   options: ResultsOptions,
 ): Promise<void> {
-  const { client, output, signal } = session;
+  const { client, output, signal, tellWait } = session;
   const { crawler, batch, follow = false, resume } = options;
   const progress = createProgress(output, 'results');
   const kept = folder ?? (resume === undefined ? undefined : placeFile(resume));
@@ -178,6 +178,7 @@ async function takeStream(
       follow,
       acknowledge: options.remove === true,
       patienceMs: options.patience * 1_000,
+      onLost: tellWait,
       signal,
     });
     for await (const { resumeToken, ...page } of pages) {

@@ -146,6 +146,24 @@ test('a service that cannot be reached is told with its address, wherever that i
   ]);
 });
 
+test.each([
+  ['push', 'shop', 'http://a.example/'],
+  ['export', 'shop', '--to', '/dev/null', '--format', 'csv'],
+  ['results', '--crawler', 'shop'],
+  ['results', '0123456789abcdef01234567'],
+])('a long command says once which service it waits for: %s', async (...args) => {
+  const url = 'http://127.0.0.1:1';
+  await using folder = await temporaryFolder();
+  const place = args.map((arg) => (arg === '/dev/null' ? join(folder.path, 'x.csv') : arg));
+  const env = { ...environment(), QUEUED_CRAWLER_URL: url };
+  await using program = startCommandLine(place, { env });
+  const told = `waiting for the service at ${url}: connect ECONNREFUSED 127.0.0.1:1\n`;
+  await eventually(() => expect(program.stderr).toBe(told), { timeoutMs: 8_000 });
+  program.kill('SIGINT');
+  expect((await program.ended).code).toBe(130);
+  expect(program.stderr).toBe(told);
+});
+
 test('a push that waits for its input ends when it is interrupted, and closes no batch', async () => {
   const app = shared();
   await app.rest('POST', `/crawler/${NORMAL}`, { name: 'shop' });
