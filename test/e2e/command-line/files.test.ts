@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ADMIN, NORMAL } from '../../support/app.ts';
 import { runCommandLine, startCommandLine } from '../../support/command-line.ts';
@@ -164,30 +166,44 @@ test.each([
   expect(program.stderr).toBe(told);
 });
 
-test('a push that waits for its input ends when it is interrupted, and closes no batch', async () => {
-  const app = shared();
-  await app.rest('POST', `/crawler/${NORMAL}`, { name: 'shop' });
-  const more = Promise.withResolvers<void>();
-  async function* input() {
-    // Full calls are sent at once.
-    for (let n = 0; n < 600; n += 1) yield `http://127.0.0.1:1/${n}\n`;
-    await more.promise;
-  }
-  const args = ['push', 'shop', '--batch', 'list', '--close-batch', '--quiet'];
-  await using program = startCommandLine(args, { env: environment(), input: input() });
-  try {
-    await eventually(async () => {
-      const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
-      expect(json.batches).toMatchObject([{ name: 'list' }]);
+test.each(['standard input', 'a named pipe'])(
+  'a push that waits for %s ends when it is interrupted, and closes no batch',
+  async (kind) => {
+    const app = shared();
+    await using folder = await temporaryFolder();
+    await app.rest('POST', `/crawler/${NORMAL}`, { name: 'shop' });
+    const more = Promise.withResolvers<void>();
+    async function* input() {
+      // Full calls are sent at once.
+      for (let n = 0; n < 600; n += 1) yield `http://127.0.0.1:1/${n}\n`;
+      await more.promise;
+    }
+    const pipe = join(folder.path, 'pipe');
+    const isPipe = kind === 'a named pipe';
+    if (isPipe) await promisify(execFile)('mkfifo', [pipe]);
+    const args = ['push', 'shop', '--batch', 'list', '--close-batch', '--quiet'];
+    await using program = startCommandLine([...args, '--file', isPipe ? pipe : '-'], {
+      env: environment(),
+      ...(isPipe ? {} : { input: input() }),
     });
-    program.kill('SIGINT');
-    expect((await program.ended).code).toBe(130);
-    const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
-    expect(json.batches).toMatchObject([{ state: 'open' }]);
-  } finally {
-    more.resolve();
-  }
-});
+    const written = isPipe ? writeFile(pipe, input()) : undefined;
+    try {
+      await eventually(async () => {
+        const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
+        expect(json.batches).toMatchObject([{ name: 'list' }]);
+      });
+      program.kill('SIGINT');
+      const { code } = await program.ended;
+      // A shell has 130 for either.
+      expect(code ?? program.process.signalCode).toBe(isPipe ? 'SIGINT' : 130);
+      const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
+      expect(json.batches).toMatchObject([{ state: 'open' }]);
+    } finally {
+      more.resolve();
+      await written;
+    }
+  },
+);
 
 test('another program at the address is told as such, over both HTTP versions', async () => {
   const server = createServer((_request, response) => {
