@@ -195,6 +195,27 @@ test.each([
   ]);
 });
 
+test.each(['replay', 'push_again'])(
+  '%s names a text among its rids that cannot be one',
+  async (operation) => {
+    await using app = await startApp();
+    const crawler = await createCrawler(app, 'shop', {
+      callback_url: 'http://127.0.0.1:3000/hook',
+    });
+    const unknown = 'a'.repeat(24);
+    const reply = await crawler.post(operation, { rids: [unknown, unknown.toUpperCase()] });
+    expect([reply.status, reply.json]).toEqual([
+      422,
+      expect.objectContaining({
+        error: 'rids[1] is not a RID.',
+        code: 'invalid_rids',
+        field: 'rids[1]',
+      }),
+    ]);
+    expect((await crawler.post(operation, { rids: [unknown, unknown] })).status).toBe(200);
+  },
+);
+
 test('a replay on a crawler that stores its results says that it has no webhook', async () => {
   await using app = await startApp();
   const crawler = await createCrawler(app, 'shop');
