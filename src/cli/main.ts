@@ -7,7 +7,7 @@ import { runProgram } from './run-program.ts';
 const BLOCKED_MS = 200;
 
 const stopping = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   // The second time the process ends at once, as by default.
   process.once(signal, () => stopping.abort(new Error('interrupted')));
 }
