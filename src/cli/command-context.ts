@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
-import { type CrawlerClient, createCrawlerClient, describeFailure } from '../client/client.ts';
-import { CliError, usageError } from './cli-error.ts';
+import { type CrawlerClient, createCrawlerClient } from '../client/client.ts';
+import { CliError, tellFailure, usageError } from './cli-error.ts';
 import { type CliSettings, type GlobalOptions, resolveSettings } from './cli-settings.ts';
 import { EXIT_CODE, type ExitCode } from './exit-code.ts';
 import { createOutput, type Output, type OutputStream, printable } from './output.ts';
@@ -61,9 +61,7 @@ export async function openSession(
   function tellWait(failure: unknown, delayMs: number): void {
     if (hasTold || delayMs < TOLD_WAIT_MS) return;
     hasTold = true;
-    output.note(
-      `waiting for the service at ${settings.url}: ${printable(describeFailure(failure).message)}`,
-    );
+    output.note(`waiting: ${printable(tellFailure(failure, settings.url).message)}`);
   }
 
   function clientOf(token: string): CrawlerClient {

@@ -2,7 +2,12 @@ import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import {
+  createServer as createHttp2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+} from 'node:http2';
+import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -10,6 +15,7 @@ import { ADMIN, NORMAL } from '../../support/app.ts';
 import { runCommandLine, startCommandLine } from '../../support/command-line.ts';
 import { createCrawler } from '../../support/crawler-client.ts';
 import { eventually } from '../../support/eventually.ts';
+import { listen } from '../../support/listen.ts';
 import { shareApp } from '../../support/shared-app.ts';
 import { startSite } from '../../support/site.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -159,7 +165,7 @@ test.each([
   const place = args.map((arg) => (arg === '/dev/null' ? join(folder.path, 'x.csv') : arg));
   const env = { ...environment(), QUEUED_CRAWLER_URL: url };
   await using program = startCommandLine(place, { env });
-  const told = `waiting for the service at ${url}: connect ECONNREFUSED 127.0.0.1:1\n`;
+  const told = `waiting: the service at ${url} cannot be reached: connect ECONNREFUSED 127.0.0.1:1\n`;
   await eventually(() => expect(program.stderr).toBe(told), { timeoutMs: 8_000 });
   program.kill('SIGINT');
   expect((await program.ended).code).toBe(130);
@@ -205,30 +211,46 @@ test.each(['standard input', 'a named pipe'])(
   },
 );
 
-test('another program at the address is told as such, over both HTTP versions', async () => {
-  const server = createServer((_request, response) => {
+const OTHER_PROGRAMS: readonly [what: string, make: () => Server, args: string[], told: RegExp][] =
+  [
+    ['a site', site, ['--http1', 'stats'], /unsupported content type text\/html/],
+    ['a site', site, ['stats'], /no HTTP\/2.*--http1/],
+    ['a site', site, ['health'], /this program\n$/],
+    ['HTTP/2 alone', () => createHttp2Server(notFound), ['stats'], /HTTP 404/],
+    ['HTTP/2 alone', () => createHttp2Server(notFound), ['--http1', 'stats'], /no HTTP\/1/],
+    ['no HTTP', () => createTcpServer(greet), ['stats'], /no HTTP\/2/],
+    ['no HTTP', () => createTcpServer(greet), ['--http1', 'stats'], /no HTTP\/1/],
+  ];
+
+function notFound(_request: Http2ServerRequest, response: Http2ServerResponse): void {
+  response.writeHead(404, { 'content-type': 'text/html' }).end('nothing');
+}
+
+function site(): Server {
+  return createServer((_request, response) => {
     response.setHeader('content-type', 'text/html').end('<html>another</html>');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  try {
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const env = { ...environment(), QUEUED_CRAWLER_URL: url };
-    const other = `queued-crawler: what answers at ${url} is not a service of this program`;
-    for (const args of [['--http1', 'stats'], ['health']]) {
-      const { code, stdout, stderr } = await runCommandLine(args, { env });
-      expect([args, code, stdout]).toEqual([args, 6, '']);
-      expect(stderr).toContain(other);
-    }
+}
+
+function greet(socket: Socket): void {
+  socket.on('error', () => undefined).end('220 mail.example\r\n');
+}
+
+test.each(OTHER_PROGRAMS)(
+  'another program at the address, which is %s, is told',
+  async (_what, make, args, told) => {
+    await using server = await listen(make());
+    const url = `http://127.0.0.1:${server.port}`;
     // In a process of its own, which an error without a listener would end.
-    await using program = startCommandLine(['stats'], { env });
-    const { code, stderr } = await program.ended;
-    expect(stderr).toMatch(/^queued-crawler: .*\n$/);
-    expect(code).toBe(6);
-  } finally {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  }
-});
+    await using program = startCommandLine(args, {
+      env: { ...environment(), QUEUED_CRAWLER_URL: url },
+    });
+    const { code, stdout, stderr } = await program.ended;
+    expect(stderr).toContain(`what answers at ${url} is not a service of this program`);
+    expect(stderr).toMatch(told);
+    expect([code, stdout, stderr.split('\n').length]).toEqual([6, '', 2]);
+  },
+);
 
 test('migrate from a folder without a database says so, and ends as for a wrong value', async () => {
   await using folder = await temporaryFolder();
