@@ -216,6 +216,18 @@ test.each(['replay', 'push_again'])(
   },
 );
 
+test('a picture without an id and a url is refused for the url', async () => {
+  await using app = await startApp();
+  for (const path of ['/screenshots', `/screenshots?token=${NORMAL}`]) {
+    const reply = await app.rest('GET', path);
+    expect([reply.status, reply.json]).toEqual([
+      422,
+      expect.objectContaining({ code: 'missing_url', field: 'url' }),
+    ]);
+  }
+  expect((await app.rest('GET', '/screenshots?id=1')).json.code).toBe('screenshot_not_found');
+});
+
 test('a replay on a crawler that stores its results says that it has no webhook', async () => {
   await using app = await startApp();
   const crawler = await createCrawler(app, 'shop');
