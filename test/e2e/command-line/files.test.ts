@@ -166,7 +166,7 @@ test.each([
   const env = { ...environment(), QUEUED_CRAWLER_URL: url };
   await using program = startCommandLine(place, { env });
   const told = `waiting: the service at ${url} cannot be reached: connect ECONNREFUSED 127.0.0.1:1\n`;
-  await eventually(() => expect(program.stderr).toBe(told), { timeoutMs: 8_000 });
+  await eventually(() => expect(program.stderr).toBe(told));
   program.kill('SIGINT');
   expect((await program.ended).code).toBe(130);
   expect(program.stderr).toBe(told);
