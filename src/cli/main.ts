@@ -28,6 +28,7 @@ await runProgram(process.argv.slice(2), {
 if (stopping.signal.aborted) {
   // A named pipe that is being opened cannot be left: it keeps the process, and an exit waits for it.
   setTimeout(() => {
+    if (!process.getActiveResourcesInfo().includes('FSReqCallback')) return;
     process.removeAllListeners('SIGINT');
     process.kill(process.pid, 'SIGINT');
   }, BLOCKED_MS).unref();
