@@ -16,7 +16,8 @@ if (Number(process.versions.node.split('.')[0]) >= 24 || !existsSync(own)) {
 } else {
   const args = [fileURLToPath(main), ...process.argv.slice(2)];
   const child = spawn(own, args, { stdio: 'inherit' });
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.on(signal, () => child.kill(signal));
   child.on('exit', (code, signal) => {
     process.exitCode = code ?? (signal === 'SIGINT' ? 130 : 1);
   });

@@ -83,8 +83,7 @@ async function main(): Promise<void> {
     stop(signal, 0);
   }
 
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal);
   starting = startApp({
     config,
     logger,

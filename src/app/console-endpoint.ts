@@ -6,6 +6,7 @@ import {
 import { createSessionSeal } from '../console-session/sealed-session.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { RoutesDeps } from '../edge/routes.ts';
+import { requestNote } from '../http/request-note.ts';
 import type { Reply } from '../rest/reply.ts';
 import type { Service } from '../service/service.ts';
 import type { AppContext } from './app-context.ts';
@@ -30,6 +31,7 @@ export function openSessions(
 /** The console's part of the port, with its sessions. */
 export function withSessions(site: Console, sessions: ConsoleSessions, logger: Logger): Console {
   async function answer(request: Parameters<Console['answer']>[0]): Promise<Reply> {
+    requestNote(request).route = SESSION_PATH;
     try {
       return await sessions.answer(request);
     } catch (error) {

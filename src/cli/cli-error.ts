@@ -85,13 +85,15 @@ export function tellFailure(error: unknown, url: string): ToldFailure {
     return { exitCode: EXIT_CODE.failed, message: error.message };
   }
   const { code, reason, field, message } = describeFailure(error);
-  if (reason === undefined && isUnreachable(error)) {
-    const text = `the service at ${url} cannot be reached: ${message}`;
-    return { exitCode: EXIT_CODE.unavailable, message: text };
-  }
-  if (reason === undefined && message.startsWith('unsupported content type')) {
-    const text = `what answers at ${url} is not a service of this program: ${message}`;
-    return { exitCode: EXIT_CODE.unavailable, message: text };
+  if (reason === undefined) {
+    const other = otherProgram(error, code, message);
+    const text =
+      other !== undefined
+        ? `what answers at ${url} is not a service of this program: ${other}`
+        : isUnreachable(error, code)
+          ? `the service at ${url} cannot be reached: ${message}`
+          : undefined;
+    if (text !== undefined) return { exitCode: EXIT_CODE.unavailable, message: text };
   }
   return {
     exitCode: exitCodes[code] ?? EXIT_CODE.failed,
@@ -101,8 +103,22 @@ export function tellFailure(error: unknown, url: string): ToldFailure {
   };
 }
 
-function isUnreachable(error: Error): boolean {
-  const cause = error.cause;
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-  return /^(E[A-Z]+|ERR_HTTP2_|ERR_SSL|ERR_TLS|CERT_|DEPTH_|UNABLE_|SELF_)/.test(code);
+/** What shows that another program has answered; undefined when nothing does. */
+function otherProgram(error: Error, code: string, message: string): string | undefined {
+  const cause = causeCode(error);
+  if (cause === 'ERR_HTTP2_ERROR') return 'it speaks no HTTP/2 (some proxies need --http1)';
+  if (cause.startsWith('HPE_')) return 'it speaks no HTTP/1.1';
+  // The service gives a reason, and proxies answer with 429 and 502 to 504, which are `unavailable`.
+  const isForeign = /^(unsupported content type|HTTP \d)/.test(message) && code !== 'unavailable';
+  return isForeign ? message : undefined;
+}
+
+function isUnreachable(error: Error, code: string): boolean {
+  // Nobody canceled the call: its connection was closed.
+  if (code === 'canceled') return true;
+  return /^(E[A-Z]+|ERR_HTTP2_|ERR_SSL|ERR_TLS|CERT_|DEPTH_|UNABLE_|SELF_)/.test(causeCode(error));
+}
+
+function causeCode({ cause }: Error): string {
+  return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
 }

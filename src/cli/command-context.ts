@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import { type CrawlerClient, createCrawlerClient } from '../client/client.ts';
-import { CliError, usageError } from './cli-error.ts';
+import { CliError, tellFailure, usageError } from './cli-error.ts';
 import { type CliSettings, type GlobalOptions, resolveSettings } from './cli-settings.ts';
 import { EXIT_CODE, type ExitCode } from './exit-code.ts';
-import { createOutput, type Output, type OutputStream } from './output.ts';
+import { createOutput, type Output, type OutputStream, printable } from './output.ts';
 
 /** What commands have of the process. */
 export interface CommandContext {
@@ -23,6 +23,8 @@ export interface Session extends Disposable {
   readonly settings: CliSettings;
   readonly output: Output;
   readonly signal: AbortSignal;
+  /** Says once which service a call waits for, unless the wait is short. */
+  readonly tellWait: (failure: unknown, delayMs: number) => void;
   /** Calls with the token of the account. Throws a CliError when it is not set. */
   readonly client: CrawlerClient;
   /** Calls with the admin token. Throws a CliError when it is not set. */
@@ -38,6 +40,9 @@ export type CommandFactory = (context: CommandContext) => Command;
  */
 const ATTEMPTS = { person: 3, run: 10 } as const;
 
+/** The shortest wait that a user is told of. */
+const TOLD_WAIT_MS = 600;
+
 /**
  * Opens the session of a command that was called. Disposing closes its connections. `isPatient` is
  * for commands that run long.
@@ -51,6 +56,13 @@ export async function openSession(
   const settings = await resolveSettings(options, context.env);
   const output = createOutput(context.stdout, context.stderr, { json: options.json === true });
   const clients = new Map<string, CrawlerClient>();
+  let hasTold = false;
+
+  function tellWait(failure: unknown, delayMs: number): void {
+    if (hasTold || delayMs < TOLD_WAIT_MS) return;
+    hasTold = true;
+    output.note(`waiting: ${printable(tellFailure(failure, settings.url).message)}`);
+  }
 
   function clientOf(token: string): CrawlerClient {
     const known = clients.get(token);
@@ -63,9 +75,7 @@ export async function openSession(
       ...(ca === undefined ? {} : { ca }),
       retries: {
         attempts: isPatient ? ATTEMPTS.run : ATTEMPTS.person,
-        onRetry: (_failure, delayMs) => {
-          if (delayMs > 1_000) output.progress(`the service does not answer; trying again`);
-        },
+        onRetry: tellWait,
       },
     });
     clients.set(token, made);
@@ -76,6 +86,7 @@ export async function openSession(
     settings,
     output,
     signal: context.signal,
+    tellWait,
     get client() {
       if (settings.token !== undefined) return clientOf(settings.token);
       const kind = options.javascript === true ? 'JavaScript token' : 'token';

@@ -3,12 +3,12 @@ import { usageError } from './cli-error.ts';
 
 /** A file that is written in several runs, each of which continues the one before. */
 export interface ExportFile extends AsyncDisposable {
-  /** Where the stream continues; undefined in the first run. */
+  /** Where the stream continues: undefined in the first run, empty before the first result. */
   readonly token: string | undefined;
   write(bytes: Uint8Array): Promise<void>;
   /** Keeps the place: what was written up to now is in the file, and belongs to this token. */
   keep(token: string): Promise<void>;
-  /** Removes a file that this run has made and that has no place, as no run could continue it. */
+  /** Removes a file that this run has made. */
   discard(): Promise<void>;
 }
 
@@ -25,7 +25,6 @@ export async function openExportFile(path: string): Promise<ExportFile> {
     throw usageError(`${path} exists, without ${placePath}`);
   });
   let bytes = place?.bytes ?? 0;
-  let hasPlace = place !== undefined;
   if (place !== undefined) await handle.truncate(bytes);
   return {
     token: place?.token,
@@ -38,10 +37,10 @@ export async function openExportFile(path: string): Promise<ExportFile> {
       const fresh = `${placePath}.part`;
       await writeFile(fresh, `${JSON.stringify({ token, bytes })}\n`);
       await rename(fresh, placePath);
-      hasPlace = true;
     },
     async discard() {
-      if (!hasPlace) await rm(path, { force: true });
+      if (place !== undefined) return;
+      for (const made of [path, placePath]) await rm(made, { force: true });
     },
     [Symbol.asyncDispose]: () => handle.close(),
   };

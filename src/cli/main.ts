@@ -3,8 +3,11 @@ import { runProgram } from './run-program.ts';
 
 // Runs the command line of this process, and sets its exit code.
 
+/** How long an interrupted process has for its own end. */
+const BLOCKED_MS = 200;
+
 const stopping = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   // The second time the process ends at once, as by default.
   process.once(signal, () => stopping.abort(new Error('interrupted')));
 }
@@ -22,3 +25,11 @@ await runProgram(process.argv.slice(2), {
     process.exitCode = code;
   },
 });
+if (stopping.signal.aborted) {
+  // A named pipe that is being opened cannot be left: it keeps the process, and an exit waits for it.
+  setTimeout(() => {
+    if (!process.getActiveResourcesInfo().includes('FSReqCallback')) return;
+    process.removeAllListeners('SIGINT');
+    process.kill(process.pid, 'SIGINT');
+  }, BLOCKED_MS).unref();
+}

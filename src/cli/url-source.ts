@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { extname } from 'node:path';
-import { finished, type Readable } from 'node:stream';
+import { addAbortSignal, finished, PassThrough, pipeline, type Readable } from 'node:stream';
 import { parse as parseCsv } from 'csv-parse';
 import { CliError, unreadable, usageError } from './cli-error.ts';
 import { unknownName } from './push-item.ts';
@@ -36,14 +36,21 @@ export function urlsOfArguments(urls: readonly string[]): UrlSource {
   return { items: read(), share: () => undefined };
 }
 
-/** Reads a file. Throws a CliError when it cannot. */
-export async function openUrlFile(path: string, format?: UrlFormat): Promise<UrlSource> {
+/** Reads a file until the signal is aborted. Throws a CliError when it cannot. */
+export async function openUrlFile(
+  path: string,
+  signal: AbortSignal,
+  format?: UrlFormat,
+): Promise<UrlSource> {
   const found = await stat(path).catch((error: unknown) => {
     throw unreadable(path, error);
   });
   if (found.isDirectory()) throw usageError(`${path} is a folder, not a file`);
   const length = found.isFile() ? found.size : undefined;
-  return readUrls(createReadStream(path), format ?? formatOfName(path), length);
+  // A named pipe that nobody writes to blocks its stream, also against being destroyed.
+  const input = addAbortSignal(signal, new PassThrough());
+  pipeline(createReadStream(path), input, () => undefined);
+  return readUrls(input, format ?? formatOfName(path), length);
 }
 
 /** Reads a stream, a part at a time. */

@@ -12,7 +12,7 @@ export function createClientOver(transport: Transport, close: () => void): Crawl
   return {
     ...services,
     push: (crawler, urls, pushOptions) => pushUrls(pushes, crawler, urls, pushOptions),
-    results: (rids, resultOptions) => waitForResults(storage, rids, resultOptions),
+    results: (rids, resultOptions) => waitForResults(services, rids, resultOptions),
     everyResult: (resultOptions) => everyResult(storage, resultOptions),
     close,
     async [Symbol.asyncDispose]() {

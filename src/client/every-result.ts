@@ -26,6 +26,8 @@ export interface EveryResultOptions {
   readonly acknowledge?: boolean;
   /** How long the service may be unreachable, in milliseconds. Default 10 minutes. */
   readonly patienceMs?: number;
+  /** Called before each wait for a lost connection. */
+  readonly onLost?: (failure: unknown, delayMs: number) => void;
   /** Ends the loop: it throws. */
   readonly signal?: AbortSignal;
 }
@@ -93,6 +95,7 @@ export async function* everyResult(
         return;
       } catch (error) {
         if (!isLost(error) || performance.now() - heardAt > patienceMs) throw error;
+        options.onLost?.(error, waitMs);
         await sleep(waitMs, undefined, callOptions);
         waitMs = Math.min(waitMs * 2, RECONNECT_MS.longest);
       }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Code, ConnectError } from '@connectrpc/connect';
+import type { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import type { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { type CrawledPage, unpackResult } from './crawled-page.ts';
 import type { ServiceClient } from './service-clients.ts';
@@ -10,6 +11,8 @@ const MAX_RIDS = 100;
 const WINDOW = 1_000;
 /** The waits between two rounds in which nothing came, from the first to the longest. */
 const POLL_MS = { first: 100, longest: 2_000 } as const;
+/** `rid`s that are looked for in the queues after a round in which nothing came. */
+const SOUGHT_AT_ONCE = 10;
 
 /** How results are waited for. */
 export interface ResultOptions {
@@ -20,24 +23,33 @@ export interface ResultOptions {
    * DEADLINE_EXCEEDED. Default 10 minutes.
    */
   readonly patienceMs?: number;
+  /**
+   * Called with each `rid` that is neither queued nor stored, so that no result will come; it is no
+   * longer waited for. Without it these are waited for like the others.
+   */
+  readonly onMissing?: (rid: string) => void;
   /** Ends the loop: it throws the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
 type Storage = Pick<ServiceClient<typeof StorageService>, 'bulkGetResults' | 'bulkDeleteResults'>;
+type Activity = Pick<ServiceClient<typeof ActivityService>, 'findRid'>;
 
 /** Yields results as they come; see CrawlerClient.results. */
 export async function* waitForResults(
-  storage: Storage,
+  { storage, activity }: { readonly storage: Storage; readonly activity: Activity },
   rids: Iterable<string> | AsyncIterable<string>,
   options: ResultOptions = {},
 ): AsyncGenerator<CrawledPage, void, undefined> {
-  const { remove = false, patienceMs = 600_000 } = options;
+  const { remove = false, patienceMs = 600_000, onMissing } = options;
   const ended = new AbortController();
   const signal = AbortSignal.any([ended.signal, ...(options.signal ? [options.signal] : [])]);
   const pending = readInto(rids, signal);
   let cameAt = performance.now();
   let waitMs: number = POLL_MS.first;
+  /** `rid`s that were found since they were last all found. */
+  let found = new Set<string>();
+  let missing: string[] = [];
 
   /** One look for each pending `rid`; yields what is there. */
   async function* round(): AsyncGenerator<CrawledPage, void, undefined> {
@@ -57,10 +69,33 @@ export async function* waitForResults(
     }
   }
 
+  /** Looks for some in the queues; returns those that are not there. */
+  async function seek(): Promise<string[]> {
+    const sought = [...pending.rids].filter((rid) => !found.has(rid)).slice(0, SOUGHT_AT_ONCE);
+    if (sought.length === 0) found = new Set();
+    for (const rid of sought) found.add(rid);
+    const isThere = await Promise.all(
+      sought.map((rid) =>
+        activity.findRid({ rid }, { signal }).then(
+          ({ job, result }) => job !== undefined || result !== undefined,
+          (error: unknown) => {
+            if (ConnectError.from(error).code !== Code.NotFound) throw error;
+            return false;
+          },
+        ),
+      ),
+    );
+    return sought.filter((_, at) => isThere[at] === false);
+  }
+
   try {
     while (await pending.some()) {
       yield* round();
+      // The round has looked once more: a result may have been stored during the search.
+      for (const rid of missing) if (pending.take(rid)) onMissing?.(rid);
+      missing = [];
       if (pending.rids.size === 0) continue;
+      if (onMissing !== undefined && waitMs > POLL_MS.first) missing = await seek();
       if (performance.now() - cameAt > patienceMs) {
         const message = `no result came in ${patienceMs} ms; ${pending.rids.size} are missing`;
         throw new ConnectError(message, Code.DeadlineExceeded);
@@ -102,9 +137,11 @@ function readInto(source: Iterable<string> | AsyncIterable<string>, signal: Abor
     });
   return {
     rids: rids as ReadonlySet<string>,
-    take(rid: string): void {
-      rids.delete(rid);
+    /** Returns whether it was waited for. */
+    take(rid: string): boolean {
+      const isPending = rids.delete(rid);
       change();
+      return isPending;
     },
     /** Waits for a `rid`; resolves with false when no more will come. */
     async some(): Promise<boolean> {

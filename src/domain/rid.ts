@@ -1,4 +1,8 @@
 import { randomBytes } from 'node:crypto';
+import { invalidField } from './errors.ts';
+
+/** Most `rid`s that a call selects by. */
+const MAX_SELECTED = 1_000;
 
 // A random part for each process and a counter, as in BSON's ObjectId: unique without coordination,
 // and ascending within a process, so that index entries are added at the end.
@@ -25,4 +29,14 @@ export function ridTime(rid: string): Date {
 /** Whether `text` has the form of a `rid`. */
 export function isRid(text: string): boolean {
   return /^[0-9a-f]{24}$/.test(text);
+}
+
+/** The `rids` of a selection, each once. Throws a DomainError for too many, or one that has not the form. */
+export function selectedRids(rids: readonly string[]): string[] {
+  if (rids.length > MAX_SELECTED) {
+    throw invalidField('rids', `rids must hold at most ${MAX_SELECTED} RIDs.`);
+  }
+  const wrong = rids.findIndex((rid) => !isRid(rid));
+  if (wrong !== -1) throw invalidField(`rids[${wrong}]`, `rids[${wrong}] is not a RID.`);
+  return [...new Set(rids)];
 }

@@ -195,6 +195,39 @@ test.each([
   ]);
 });
 
+test.each(['replay', 'push_again'])(
+  '%s names a text among its rids that cannot be one',
+  async (operation) => {
+    await using app = await startApp();
+    const crawler = await createCrawler(app, 'shop', {
+      callback_url: 'http://127.0.0.1:3000/hook',
+    });
+    const unknown = 'a'.repeat(24);
+    const reply = await crawler.post(operation, { rids: [unknown, unknown.toUpperCase()] });
+    expect([reply.status, reply.json]).toEqual([
+      422,
+      expect.objectContaining({
+        error: 'rids[1] is not a RID.',
+        code: 'invalid_rids',
+        field: 'rids[1]',
+      }),
+    ]);
+    expect((await crawler.post(operation, { rids: [unknown, unknown] })).status).toBe(200);
+  },
+);
+
+test('a picture without an id and a url is refused for the url', async () => {
+  await using app = await startApp();
+  for (const path of ['/screenshots', `/screenshots?token=${NORMAL}`]) {
+    const reply = await app.rest('GET', path);
+    expect([reply.status, reply.json]).toEqual([
+      422,
+      expect.objectContaining({ code: 'missing_url', field: 'url' }),
+    ]);
+  }
+  expect((await app.rest('GET', '/screenshots?id=1')).json.code).toBe('screenshot_not_found');
+});
+
 test('a replay on a crawler that stores its results says that it has no webhook', async () => {
   await using app = await startApp();
   const crawler = await createCrawler(app, 'shop');

@@ -87,7 +87,8 @@ test('refusals of the operator, of agents and of the console have their code', a
     ['console', 'POST', '/console/session', {}, { token: 'nobody' }, 401, 'invalid_token'],
   ] as const) {
     await app.rest(verb, path, body, { ...headers, 'x-request-id': `refused-${id}` });
-    expect(await lineOf(app, `refused-${id}`)).toMatchObject({ status, code });
+    const route = id === 'level' ? '/log-level' : path;
+    expect(await lineOf(app, `refused-${id}`)).toMatchObject({ route, status, code });
   }
 });
 

@@ -18,8 +18,9 @@ function heldPage() {
 }
 
 const SIGNALS: ['group' | 'npm', NodeJS.Signals][] = [
-  ['group', 'SIGINT'],
+  ['group', 'SIGHUP'],
   ['npm', 'SIGTERM'],
+  ['group', 'SIGINT'],
   ['group', 'SIGTERM'],
   ['npm', 'SIGINT'],
 ];

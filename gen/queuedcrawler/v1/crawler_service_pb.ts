@@ -1949,7 +1949,8 @@ export type ReplayDeliveriesRequest = Message<"queuedcrawler.v1.ReplayDeliveries
   to?: Timestamp | undefined;
 
   /**
-   * These results, 1 to 1,000; excludes the others. Those that cannot be replayed are left out.
+   * These results, 1 to 1,000; excludes the others. Those that cannot be replayed are left out. What has not the form of a `rid`
+   * is refused.
    *
    * @generated from field: repeated string rids = 6;
    */

@@ -586,7 +586,7 @@ export type PushAgainRequest = Message<"queuedcrawler.v1.PushAgainRequest"> & {
   to?: Timestamp | undefined;
 
   /**
-   * Only these; up to 1,000.
+   * Only these; up to 1,000. What has not the form of a `rid` is refused.
    *
    * @generated from field: repeated string rids = 8;
    */

@@ -1,7 +1,8 @@
-import { writeFile } from 'node:fs/promises';
+import { access, constants, rm, stat, writeFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { CrawlResponseSchema } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { toPlain } from '../../client/message-json.ts';
+import { usageError } from '../cli-error.ts';
 import { type CommandContext, collect, openSession } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
@@ -37,6 +38,7 @@ export function createCrawlCommand(context: CommandContext): Command {
     .action(async (url: string, options: CrawlOptions, command: Command) => {
       using session = await openSession(context, command);
       const { client, output, signal } = session;
+      if (options.output !== undefined) await assertWritable(options.output);
       const result = await client.pushes.crawl(
         {
           url,
@@ -61,4 +63,13 @@ export function createCrawlCommand(context: CommandContext): Command {
       }
       if (cbStatus !== 200) context.setExitCode(EXIT_CODE.failed);
     });
+}
+
+/** Throws when a file cannot be written; leaves no file that was not there. */
+async function assertWritable(path: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isDirectory() === true) throw usageError(`${path} is a folder, not a file`);
+  if (found !== undefined) return access(path, constants.W_OK);
+  await writeFile(path, '', { flag: 'wx' });
+  await rm(path);
 }

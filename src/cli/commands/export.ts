@@ -59,7 +59,7 @@ function formatOf(path: string): ExportFormat {
 }
 
 async function run(
-  { client, output, signal }: Session,
+  { client, output, signal, tellWait }: Session,
   crawler: string,
   format: ExportFormat,
   { batch, to, follow = false, remove = false, patience }: ExportOptions,
@@ -69,22 +69,26 @@ async function run(
   if (gzip && format !== 'warc') throw usageError('only warc is written compressed');
   const progress = createProgress(output, 'exported');
   await using file = await openExportFile(to);
-  let token = file.token;
+  let token = file.token ?? '';
   let left = 0;
   let kept = { count: 0, at: performance.now() };
   const keep = async (): Promise<void> => {
-    if (token !== undefined) await file.keep(token);
+    await file.keep(token);
     kept = { count: progress.count, at: performance.now() };
   };
   try {
-    if (token === undefined) await file.write(await begin(gzip));
+    if (file.token === undefined) {
+      await file.write(await begin(gzip));
+      await keep();
+    }
     const pages = client.everyResult({
       crawler,
       follow,
       patienceMs: patience * 1_000,
+      onLost: tellWait,
       signal,
       ...(batch === undefined ? {} : { batch }),
-      ...(token === undefined ? {} : { resumeToken: token }),
+      resumeToken: token,
     });
     for await (const { resumeToken, ...page } of pages) {
       const bytes = await write(page, gzip);
@@ -99,13 +103,13 @@ async function run(
     }
     await keep();
   } catch (error) {
-    await keep();
-    await file.discard();
+    if (token === '') await file.discard();
+    else await keep();
     throw error;
   } finally {
     progress.end();
   }
-  if (remove && token !== undefined) await acknowledge(token);
+  if (remove && token !== '') await acknowledge(token);
   const why = left === 0 ? '' : `, of which ${left} have no response and are left out`;
   if (output.isJson) await output.json({ file: to, results: progress.count, left_out: left });
   else output.note(`${progress.count} results${why}`);

@@ -134,7 +134,7 @@ async function openSource(
   }
   if (file !== undefined && urls.length > 0) throw usageError('give URLs or --file, not both');
   if (urls.length > 0) return urlsOfArguments(urls);
-  if (file !== undefined && file !== '-') return openUrlFile(file, format);
+  if (file !== undefined && file !== '-') return openUrlFile(file, session.signal, format);
   if (stdin.isTTY === true)
     throw usageError('there are no URLs: give them as arguments, --file or input');
   return readUrls(addAbortSignal(session.signal, stdin), format);

@@ -24,6 +24,9 @@ interface ResultsOptions {
 const KEEP_EVERY = 100;
 const KEEP_MS = 500;
 
+const MISSING =
+  'neither queued nor stored; the rid is unknown, or its result has expired, was removed or went to a callback URL';
+
 /** `results`: what crawls brought, into a folder or as NDJSON. */
 export function createResultsCommand(context: CommandContext): Command {
   return new Command('results')
@@ -112,15 +115,20 @@ async function takeRids(
 ): Promise<void> {
   const { client, output, signal } = session;
   const progress = createProgress(output, 'results');
-  async function* missing(): AsyncGenerator<string, void, undefined> {
+  const missing: string[] = [];
+  async function* wanted(): AsyncGenerator<string, void, undefined> {
     for await (const rid of rids) {
       if (folder === undefined || !(await folder.has(rid))) yield rid;
     }
   }
   try {
-    const pages = client.results(missing(), {
+    const pages = client.results(wanted(), {
       remove: options.remove === true,
       patienceMs: options.patience * 1_000,
+      onMissing(rid) {
+        missing.push(rid);
+        output.note(`${printable(rid)}: ${MISSING}`);
+      },
       signal,
     });
     for await (const page of pages) {
@@ -136,7 +144,12 @@ async function takeRids(
   } finally {
     progress.end();
   }
-  output.note(`${progress.count} results`);
+  const told = `${progress.count} results`;
+  if (missing.length > 0) {
+    const exitCode = progress.count > 0 ? EXIT_CODE.partly : EXIT_CODE.notFound;
+    throw new CliError(`${told}; ${missing.length} are missing`, exitCode);
+  }
+  output.note(told);
 }
 
 /** Takes results in their order, and keeps the place that it has come to. */
@@ -145,7 +158,7 @@ async function takeStream(
   folder: PageFolder | undefined,
   options: ResultsOptions,
 ): Promise<void> {
-  const { client, output, signal } = session;
+  const { client, output, signal, tellWait } = session;
   const { crawler, batch, follow = false, resume } = options;
   const progress = createProgress(output, 'results');
   const kept = folder ?? (resume === undefined ? undefined : placeFile(resume));
@@ -165,6 +178,7 @@ async function takeStream(
       follow,
       acknowledge: options.remove === true,
       patienceMs: options.patience * 1_000,
+      onLost: tellWait,
       signal,
     });
     for await (const { resumeToken, ...page } of pages) {

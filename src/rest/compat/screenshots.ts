@@ -4,7 +4,7 @@ import { create } from '@bufbuild/protobuf';
 import { CrawlParametersSchema } from '../../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import { PushService } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { DomainError } from '../../domain/errors.ts';
+import { DomainError, invalidField } from '../../domain/errors.ts';
 import { resultFields } from '../../domain/result-fields.ts';
 import { acceptsGzip } from '../accept-encoding.ts';
 import type { AdapterFactory } from '../adapter.ts';
@@ -68,7 +68,14 @@ export function screenshotAdapters(screenshots: ScreenshotSource, clock: Clock):
         path: '/screenshots',
         async handle(exchange) {
           const id = exchange.parameter('id');
-          if (id !== undefined || exchange.parameter('url') === undefined) return picture(id ?? '');
+          if (id !== undefined) return picture(id);
+          if (exchange.parameter('url') === undefined) {
+            throw invalidField(
+              'url',
+              'Give the url of a page, or the id of a picture.',
+              'missing_url',
+            );
+          }
           assertUrlIsEncoded(exchange);
           const request = await bind(exchange);
           const parameters = (request.parameters ??= create(CrawlParametersSchema));

@@ -4,11 +4,11 @@ import { callbackHeadersText } from '../../domain/callback-headers.ts';
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
-import { batchNotFound, DomainError, invalidField } from '../../domain/errors.ts';
+import { batchNotFound, DomainError } from '../../domain/errors.ts';
 import { parseKeptRequest } from '../../domain/kept-request.ts';
 import { MAX_UNIQUE_SECONDS } from '../../domain/limits.ts';
 import { isMatch, type MatchFilter } from '../../domain/match-filter.ts';
-import { isRid } from '../../domain/rid.ts';
+import { selectedRids } from '../../domain/rid.ts';
 import type { FailedSelection } from '../../store/failed-crawls.ts';
 import type { FailedCrawl, Store } from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
@@ -62,7 +62,6 @@ export type PushAgain = (
   signal: AbortSignal,
 ) => AsyncGenerator<AgainPart, void, undefined>;
 
-const MAX_RIDS = 1_000;
 /** Failed crawls that are read and pushed at a time. */
 const PART = 200;
 /** How long it waits while nothing is accepted. */
@@ -85,9 +84,6 @@ export function createPushAgain(deps: {
     { batch: name, from, to, rids, reason, originalStatus, matches }: AgainSelection,
   ): Promise<FailedSelection> {
     const { accountId, tokenType, crawlerId, delivery } = await access.find(owner, crawlerName);
-    if (rids.length > MAX_RIDS) {
-      throw invalidField('rids', `rids must hold at most ${MAX_RIDS} RIDs.`);
-    }
     const batch = name === '' ? undefined : await store.batches.get(crawlerId, name, clock.now());
     if (name !== '' && batch === undefined) throw batchNotFound(name);
     const { delivers } = deliveryModes[delivery];
@@ -110,7 +106,7 @@ export function createPushAgain(deps: {
       ...defined({
         batchId: batch?.batchId,
         range: isRange ? range : undefined,
-        rids: rids.length === 0 ? undefined : [...new Set(rids)].filter(isRid),
+        rids: rids.length === 0 ? undefined : selectedRids(rids),
       }),
     };
   }

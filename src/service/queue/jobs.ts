@@ -4,10 +4,10 @@ import { type ServiceClock, toWall, wallNow } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
-import { invalidField, missingField, noDeliveries, ridNotFound } from '../../domain/errors.ts';
+import { missingField, noDeliveries, ridNotFound } from '../../domain/errors.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { Logger } from '../../domain/logger.ts';
-import { isRid } from '../../domain/rid.ts';
+import { isRid, selectedRids } from '../../domain/rid.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store, ReplaySelector as StoreSelector } from '../../store/store.ts';
 import type { Quotas } from '../accounts/quotas.ts';
@@ -68,9 +68,6 @@ export interface JobManagementDeps {
 /** Deliveries that one write makes due. */
 const REPLAY_BATCH = 1_000;
 
-/** Most `rid`s of one replay. */
-const MAX_RIDS = 1_000;
-
 /** Parts of the listing that one replay of a part of a range looks through. */
 const MAX_PARTS = 10;
 
@@ -96,7 +93,7 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
     selector: ReplaySelector,
   ): Promise<Replayed> {
     if (!('from' in selector)) {
-      const which = { rids: 'rid' in selector ? [selector.rid] : checkedRids(selector.rids) };
+      const which = { rids: 'rid' in selector ? [selector.rid] : selectedRids(selector.rids) };
       await takeQuota(owner, crawlerId, which);
       const count = await store.deliveries.replay(crawlerId, which, clock.now());
       return { count, cursor: undefined };
@@ -185,9 +182,4 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
       return replayed;
     },
   };
-}
-
-function checkedRids(rids: readonly string[]): string[] {
-  if (rids.length > MAX_RIDS) throw invalidField('rids', `rids must hold 1 to ${MAX_RIDS} RIDs.`);
-  return [...new Set(rids)].filter(isRid);
 }

@@ -25,9 +25,11 @@ export async function preparePrivateFile(
   } catch (cause) {
     throw new Error(`DATA_DIR is ${resolve(folder)}, which cannot be used`, { cause });
   }
-  const { mode } = await stat(folder);
+  const { mode, uid } = await stat(folder);
+  // Of another's folder, as `fsGroup` of Kubernetes makes it, the group is what lets this process in.
+  const others = uid === process.getuid?.() ? 0o022 : 0o002;
   // In a sticky folder, such as /tmp, nobody can replace the files of others.
-  if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0) {
+  if ((mode & others) !== 0 && (mode & 0o1000) === 0) {
     logger.warn({ folder }, 'other users may write to DATA_DIR: chmod 700 it');
   }
   for (const companion of COMPANIONS) await closeToOthers(path + companion, logger);

@@ -1,4 +1,4 @@
-import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { NORMAL, startApp } from '../../support/app.ts';
@@ -48,20 +48,32 @@ test('files that an earlier version left open are closed', async () => {
   expect(modeOf((await stat(dataDir)).mode)).toBe('755');
 });
 
-test('a folder in which others may write is warned of, a sticky one is not', async () => {
+/** Whether the start warns of a data folder of this mode, which has another owner if one is given. */
+async function warned(mode: number, owner?: number): Promise<boolean> {
   await using base = await temporaryFolder();
   const dataDir = join(base.path, 'data');
   await mkdir(dataDir);
   await writeFile(join(dataDir, 'other'), '');
-  const warned = async (mode: number): Promise<boolean> => {
-    await chmod(dataDir, mode);
-    await using app = await startApp({ dataDir, env });
-    return app.log.some((line) => line.includes('other users may write to DATA_DIR'));
-  };
+  if (owner !== undefined) await chown(dataDir, owner, process.getgid?.() ?? 0);
+  await chmod(dataDir, mode);
+  await using app = await startApp({ dataDir, env });
+  return app.log.some((line) => line.includes('other users may write to DATA_DIR'));
+}
+
+test('a folder in which others may write is warned of, a sticky one is not', async () => {
   expect(await warned(0o777)).toBe(true);
+  expect(await warned(0o775)).toBe(true);
   expect(await warned(0o1777)).toBe(false);
   expect(await warned(0o755)).toBe(false);
 });
+
+test.runIf(process.getuid?.() === 0)(
+  'a folder of another owner is open to the group of the service, as fsGroup of Kubernetes makes it',
+  async () => {
+    expect(await warned(0o2775, 10_001)).toBe(false);
+    expect(await warned(0o2777, 10_001)).toBe(true);
+  },
+);
 
 test('the secret of a deleted crawler is not left in the file', async () => {
   await using base = await temporaryFolder();

@@ -92,7 +92,7 @@ test('how it ends says what was wrong, and so does its text', async () => {
     [['crawler', 'create', 'shop', '--concurrency', '3'], 5, /crawler_exists/],
     [['--url', 'http://127.0.0.1:1', 'stats'], 6, /127\.0\.0\.1:1 cannot be reached/],
     [['push', 'shop', 'nonsense', url], 7, /line 1: nonsense: .*\(invalid_url\)/],
-    [['results', UNKNOWN, '--patience', '0'], 7, /0 results; no result came/],
+    [['results', UNKNOWN], 4, /^0123456789abcdef01234567: neither queued nor stored/],
   ];
   await Promise.all(
     cases.map(async ([args, code, text]) => {
@@ -112,6 +112,26 @@ test('how it ends says what was wrong, and so does its text', async () => {
   await eventually(() => expect(watching.stdout).toContain('shop'));
   watching.kill('SIGINT');
   expect((await watching.ended).code).toBe(130);
+});
+
+test('results tells which rids have none and never will, and ends when the others are there', async () => {
+  await using site = await startSite();
+  const app = shared();
+  const shop = await createCrawler(app, 'shop');
+  const stored = await shop.push(`${site.url}/page/1`);
+  const deleted = await shop.push(`${site.url}/page/2?delay=60000`);
+  await shop.post(`delete_job?rid=${deleted}`);
+  const env = envOf(app);
+  const end = await runCommandLine(['--json', 'results', deleted, UNKNOWN, stored], { env });
+  expect(end.json.map(({ rid }) => rid)).toEqual([stored]);
+  expect(end.stderr).toContain(`${deleted}: neither queued nor stored`);
+  expect(end.stderr).toContain(`${UNKNOWN}: neither queued nor stored`);
+  expect([end.code, end.stderr]).toEqual([7, expect.stringContaining('1 results; 2 are missing')]);
+  // A queued one is waited for.
+  await shop.post('pause');
+  const queued = await shop.push(`${site.url}/page/3`);
+  const waited = await runCommandLine(['results', queued, '--patience', '1'], { env });
+  expect([waited.code, waited.stderr]).toEqual([7, expect.stringContaining('no result came')]);
 });
 
 test('a page is crawled to the terminal or a file; statistics and jobs are told', async () => {

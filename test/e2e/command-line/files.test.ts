@@ -1,13 +1,23 @@
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import {
+  createServer as createHttp2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+} from 'node:http2';
+import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ADMIN, NORMAL } from '../../support/app.ts';
 import { runCommandLine, startCommandLine } from '../../support/command-line.ts';
+import { createCrawler } from '../../support/crawler-client.ts';
 import { eventually } from '../../support/eventually.ts';
+import { listen } from '../../support/listen.ts';
 import { shareApp } from '../../support/shared-app.ts';
+import { startSite } from '../../support/site.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const shared = shareApp();
@@ -80,6 +90,23 @@ describe('a file or folder that cannot be used is told as a sentence, with the e
   });
 });
 
+test('a page that cannot be written is not crawled', async () => {
+  await using folder = await temporaryFolder();
+  await using site = await startSite();
+  const crawl = (file: string) =>
+    runCommandLine(['crawl', `${site.url}/page/1`, '-o', file], { env: environment() });
+  for (const file of [join(folder.path, 'none/x'), folder.path]) {
+    const refused = await crawl(file);
+    expect([refused.code, site.hits()], refused.stderr).toEqual([2, 0]);
+  }
+  const file = join(folder.path, 'page.html');
+  for (const before of [undefined, 'another page, which is longer'.repeat(1_000)]) {
+    if (before !== undefined) await writeFile(file, before);
+    expect((await crawl(file)).code).toBe(0);
+    expect(await readFile(file, 'utf8')).toMatch(/^<!doctype html>[^]*Page 1[^]*<\/html>\s*$/i);
+  }
+});
+
 test('an export that fails before its first result leaves no file, so that it can be repeated', async () => {
   await using folder = await temporaryFolder();
   const file = join(folder.path, 'shop.csv');
@@ -93,6 +120,29 @@ test('an export that fails before its first result leaves no file, so that it ca
   expect(existsSync(file)).toBe(true);
 });
 
+test('an export without results is continued by the next one, also after a kill', async () => {
+  await using folder = await temporaryFolder();
+  const [ended, killed] = ['ended.csv', 'killed.csv'].map((name) => join(folder.path, name));
+  const shop = await createCrawler(shared(), 'shop');
+  const run = (...args: string[]) =>
+    runCommandLine(['export', 'shop', ...args], { env: environment() });
+  const empty = await run('--to', ended ?? '', '--remove');
+  expect([empty.code, empty.stderr]).toEqual([0, '0 results\n']);
+  const follow = ['export', 'shop', '--to', killed ?? '', '--follow'];
+  await using waiting = startCommandLine(follow, { env: environment() });
+  await eventually(() => expect(existsSync(`${killed}.place`)).toBe(true));
+  waiting.kill('SIGKILL');
+  await waiting.ended;
+  const rid = await shop.push('http://127.0.0.1:1/');
+  await shop.stored(rid);
+  for (const file of [ended, killed]) {
+    const last = await run('--to', file ?? '');
+    expect([last.code, last.stderr]).toEqual([0, '1 results\n']);
+    const [heading, row, ...more] = (await readFile(file ?? '', 'utf8')).split('\r\n');
+    expect([heading?.slice(0, 4), row?.slice(0, 25), more]).toEqual(['rid,', `${rid},`, ['']]);
+  }
+});
+
 test('a service that cannot be reached is told with its address, wherever that is set', async () => {
   const env = { ...environment(), QUEUED_CRAWLER_URL: 'http://127.0.0.1:1' };
   const { code, stderr } = await runCommandLine(['stats'], { env });
@@ -104,55 +154,103 @@ test('a service that cannot be reached is told with its address, wherever that i
   ]);
 });
 
-test('a push that waits for its input ends when it is interrupted, and closes no batch', async () => {
-  const app = shared();
-  await app.rest('POST', `/crawler/${NORMAL}`, { name: 'shop' });
-  const more = Promise.withResolvers<void>();
-  async function* input() {
-    // Full calls are sent at once.
-    for (let n = 0; n < 600; n += 1) yield `http://127.0.0.1:1/${n}\n`;
-    await more.promise;
-  }
-  const args = ['push', 'shop', '--batch', 'list', '--close-batch', '--quiet'];
-  await using program = startCommandLine(args, { env: environment(), input: input() });
-  try {
-    await eventually(async () => {
-      const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
-      expect(json.batches).toMatchObject([{ name: 'list' }]);
-    });
-    program.kill('SIGINT');
-    expect((await program.ended).code).toBe(130);
-    const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
-    expect(json.batches).toMatchObject([{ state: 'open' }]);
-  } finally {
-    more.resolve();
-  }
+test.each([
+  ['push', 'shop', 'http://a.example/'],
+  ['export', 'shop', '--to', '/dev/null', '--format', 'csv'],
+  ['results', '--crawler', 'shop'],
+  ['results', '0123456789abcdef01234567'],
+])('a long command says once which service it waits for: %s', async (...args) => {
+  const url = 'http://127.0.0.1:1';
+  await using folder = await temporaryFolder();
+  const place = args.map((arg) => (arg === '/dev/null' ? join(folder.path, 'x.csv') : arg));
+  const env = { ...environment(), QUEUED_CRAWLER_URL: url };
+  await using program = startCommandLine(place, { env });
+  const told = `waiting: the service at ${url} cannot be reached: connect ECONNREFUSED 127.0.0.1:1\n`;
+  await eventually(() => expect(program.stderr).toBe(told));
+  program.kill('SIGINT');
+  expect((await program.ended).code).toBe(130);
+  expect(program.stderr).toBe(told);
 });
 
-test('another program at the address is told as such, over both HTTP versions', async () => {
-  const server = createServer((_request, response) => {
+test.each(['standard input', 'a named pipe'])(
+  'a push that waits for %s ends when it is interrupted, and closes no batch',
+  async (kind) => {
+    const app = shared();
+    await using folder = await temporaryFolder();
+    await app.rest('POST', `/crawler/${NORMAL}`, { name: 'shop' });
+    const more = Promise.withResolvers<void>();
+    async function* input() {
+      // Full calls are sent at once.
+      for (let n = 0; n < 600; n += 1) yield `http://127.0.0.1:1/${n}\n`;
+      await more.promise;
+    }
+    const pipe = join(folder.path, 'pipe');
+    const isPipe = kind === 'a named pipe';
+    if (isPipe) await promisify(execFile)('mkfifo', [pipe]);
+    const args = ['push', 'shop', '--batch', 'list', '--close-batch', '--quiet'];
+    await using program = startCommandLine([...args, '--file', isPipe ? pipe : '-'], {
+      env: environment(),
+      ...(isPipe ? {} : { input: input() }),
+    });
+    const written = isPipe ? writeFile(pipe, input()) : undefined;
+    try {
+      await eventually(async () => {
+        const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
+        expect(json.batches).toMatchObject([{ name: 'list' }]);
+      });
+      program.kill('SIGINT');
+      const { code } = await program.ended;
+      // A shell has 130 for either.
+      expect(code ?? program.process.signalCode).toBe(isPipe ? 'SIGINT' : 130);
+      const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
+      expect(json.batches).toMatchObject([{ state: 'open' }]);
+    } finally {
+      more.resolve();
+      await written;
+    }
+  },
+);
+
+const OTHER_PROGRAMS: readonly [what: string, make: () => Server, args: string[], told: RegExp][] =
+  [
+    ['a site', site, ['--http1', 'stats'], /unsupported content type text\/html/],
+    ['a site', site, ['stats'], /no HTTP\/2.*--http1/],
+    ['a site', site, ['health'], /this program\n$/],
+    ['HTTP/2 alone', () => createHttp2Server(notFound), ['stats'], /HTTP 404/],
+    ['HTTP/2 alone', () => createHttp2Server(notFound), ['--http1', 'stats'], /no HTTP\/1/],
+    ['no HTTP', () => createTcpServer(greet), ['stats'], /no HTTP\/2/],
+    ['no HTTP', () => createTcpServer(greet), ['--http1', 'stats'], /no HTTP\/1/],
+  ];
+
+function notFound(_request: Http2ServerRequest, response: Http2ServerResponse): void {
+  response.writeHead(404, { 'content-type': 'text/html' }).end('nothing');
+}
+
+function site(): Server {
+  return createServer((_request, response) => {
     response.setHeader('content-type', 'text/html').end('<html>another</html>');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  try {
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const env = { ...environment(), QUEUED_CRAWLER_URL: url };
-    const other = `queued-crawler: what answers at ${url} is not a service of this program`;
-    for (const args of [['--http1', 'stats'], ['health']]) {
-      const { code, stdout, stderr } = await runCommandLine(args, { env });
-      expect([args, code, stdout]).toEqual([args, 6, '']);
-      expect(stderr).toContain(other);
-    }
+}
+
+function greet(socket: Socket): void {
+  socket.on('error', () => undefined).end('220 mail.example\r\n');
+}
+
+test.each(OTHER_PROGRAMS)(
+  'another program at the address, which is %s, is told',
+  async (_what, make, args, told) => {
+    await using server = await listen(make());
+    const url = `http://127.0.0.1:${server.port}`;
     // In a process of its own, which an error without a listener would end.
-    await using program = startCommandLine(['stats'], { env });
-    const { code, stderr } = await program.ended;
-    expect(stderr).toMatch(/^queued-crawler: .*\n$/);
-    expect(code).toBe(6);
-  } finally {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  }
-});
+    await using program = startCommandLine(args, {
+      env: { ...environment(), QUEUED_CRAWLER_URL: url },
+    });
+    const { code, stdout, stderr } = await program.ended;
+    expect(stderr).toContain(`what answers at ${url} is not a service of this program`);
+    expect(stderr).toMatch(told);
+    expect([code, stdout, stderr.split('\n').length]).toEqual([6, '', 2]);
+  },
+);
 
 test('migrate from a folder without a database says so, and ends as for a wrong value', async () => {
   await using folder = await temporaryFolder();
