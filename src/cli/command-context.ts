@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import { type CrawlerClient, createCrawlerClient } from '../client/client.ts';
+import { getOrInsert } from '../domain/get-or-insert.ts';
 import { CliError, usageError } from './cli-error.ts';
 import { type CliSettings, type GlobalOptions, resolveSettings } from './cli-settings.ts';
 import { EXIT_CODE, type ExitCode } from './exit-code.ts';
@@ -53,23 +54,21 @@ export async function openSession(
   const clients = new Map<string, CrawlerClient>();
 
   function clientOf(token: string): CrawlerClient {
-    const known = clients.get(token);
-    if (known !== undefined) return known;
     const { url: baseUrl, httpVersion, ca } = settings;
-    const made = createCrawlerClient({
-      baseUrl,
-      token,
-      httpVersion,
-      ...(ca === undefined ? {} : { ca }),
-      retries: {
-        attempts: isPatient ? ATTEMPTS.run : ATTEMPTS.person,
-        onRetry: (_failure, delayMs) => {
-          if (delayMs > 1_000) output.progress(`the service does not answer; trying again`);
+    return getOrInsert(clients, token, () =>
+      createCrawlerClient({
+        baseUrl,
+        token,
+        httpVersion,
+        ...(ca === undefined ? {} : { ca }),
+        retries: {
+          attempts: isPatient ? ATTEMPTS.run : ATTEMPTS.person,
+          onRetry: (_failure, delayMs) => {
+            if (delayMs > 1_000) output.progress(`the service does not answer; trying again`);
+          },
         },
-      },
-    });
-    clients.set(token, made);
-    return made;
+      }),
+    );
   }
 
   return {
