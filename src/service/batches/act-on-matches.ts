@@ -133,32 +133,28 @@ export function createActOnMatches(deps: {
   }
 
   return async function* actOnMatches(owner, crawlerName, request, signal) {
-    const leave = enter(owner.account.accountId);
-    try {
-      const { isEstimate } = request;
-      if (request.action === 'push_again' && !isEstimate) {
-        yield* again(owner, crawlerName, request, signal);
-        return;
-      }
-      const { read, act } = await sourceOf(owner, crawlerName, request);
-      let sum = { matched: 0, done: 0, refused: 0 };
-      let cursor = request.cursor === '' ? undefined : request.cursor;
-      do {
-        const found = await read({ limit: PART, ...defined({ cursor }) });
-        ({ cursor } = found);
-        const rids = found.rows.map(({ rid }) => rid);
-        const isDone = isEstimate || act === undefined || rids.length === 0;
-        const done = isDone ? 0 : await act(rids);
-        sum = {
-          matched: sum.matched + rids.length,
-          done: sum.done + done,
-          refused: sum.refused + (isEstimate ? 0 : rids.length - done),
-        };
-        yield { ...sum, cursor };
-      } while (cursor !== undefined && !signal.aborted);
-    } finally {
-      leave();
+    using _place = enter(owner.account.accountId);
+    const { isEstimate } = request;
+    if (request.action === 'push_again' && !isEstimate) {
+      yield* again(owner, crawlerName, request, signal);
+      return;
     }
+    const { read, act } = await sourceOf(owner, crawlerName, request);
+    let sum = { matched: 0, done: 0, refused: 0 };
+    let cursor = request.cursor === '' ? undefined : request.cursor;
+    do {
+      const found = await read({ limit: PART, ...defined({ cursor }) });
+      ({ cursor } = found);
+      const rids = found.rows.map(({ rid }) => rid);
+      const isDone = isEstimate || act === undefined || rids.length === 0;
+      const done = isDone ? 0 : await act(rids);
+      sum = {
+        matched: sum.matched + rids.length,
+        done: sum.done + done,
+        refused: sum.refused + (isEstimate ? 0 : rids.length - done),
+      };
+      yield { ...sum, cursor };
+    } while (cursor !== undefined && !signal.aborted);
   };
 }
 

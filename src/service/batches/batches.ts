@@ -121,26 +121,22 @@ export function createBatchManagement(deps: BatchManagementDeps): BatchManagemen
 
     async *watch(owner, crawlerName, name, signal) {
       const crawler = await access.find(owner, crawlerName);
-      const leave = enter(owner.account.accountId);
-      try {
-        let sent = '';
-        let sentAt = 0;
-        for (;;) {
-          const startedAt = performance.now();
-          const batch = await read(crawler, name);
-          const text = JSON.stringify(batch);
-          const now = performance.now();
-          if (text !== sent || now - sentAt >= KEEP_ALIVE_MS) {
-            yield batch;
-            sent = text;
-            sentAt = now;
-          }
-          if (batch.completedAt !== undefined) return;
-          const pause = Math.max(WATCH_MS, (now - startedAt) * WATCH_FACTOR);
-          await sleep(pause, undefined, { signal });
+      using _place = enter(owner.account.accountId);
+      let sent = '';
+      let sentAt = 0;
+      for (;;) {
+        const startedAt = performance.now();
+        const batch = await read(crawler, name);
+        const text = JSON.stringify(batch);
+        const now = performance.now();
+        if (text !== sent || now - sentAt >= KEEP_ALIVE_MS) {
+          yield batch;
+          sent = text;
+          sentAt = now;
         }
-      } finally {
-        leave();
+        if (batch.completedAt !== undefined) return;
+        const pause = Math.max(WATCH_MS, (now - startedAt) * WATCH_FACTOR);
+        await sleep(pause, undefined, { signal });
       }
     },
 

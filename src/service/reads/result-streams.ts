@@ -96,33 +96,29 @@ export function createResultStreams(deps: {
       const selection = await select(owner, selected);
       const tokens = resumeTokens(selection);
       let place = resumeToken === '' ? undefined : tokens.parse(resumeToken);
-      const leave = enter(selection.accountId);
-      try {
-        // When the stream last said that all were sent, while that is so. It says so at once, so
-        // that a consumer knows.
-        let toldAt: number | undefined;
-        while (!signal.aborted) {
-          const page = await results.following(selection, place, BATCH_SIZE);
-          const { series } = page.place;
-          for (const chunk of chunks(page.results)) {
-            const numbered = chunk.results.map(({ rid, seq }) => {
-              return { rid, resumeToken: tokens.write({ series, seq }) };
-            });
-            const resume = numbered.at(-1)?.resumeToken ?? '';
-            yield { results: numbered, bytes: chunk.bytes, resumeToken: resume };
-          }
-          place = page.place;
-          if (page.results.length > 0) toldAt = undefined;
-          if (page.results.length > 0 || !page.isEnd) continue;
-          if (toldAt === undefined || performance.now() - toldAt >= HEARTBEAT_MS) {
-            yield { results: [], bytes: 0, resumeToken: tokens.write(place) };
-            toldAt = performance.now();
-          }
-          if (!follow) return;
-          await tails.grown(selection, place, toldAt + HEARTBEAT_MS - performance.now(), signal);
+      using _place = enter(selection.accountId);
+      // When the stream last said that all were sent, while that is so. It says so at once, so
+      // that a consumer knows.
+      let toldAt: number | undefined;
+      while (!signal.aborted) {
+        const page = await results.following(selection, place, BATCH_SIZE);
+        const { series } = page.place;
+        for (const chunk of chunks(page.results)) {
+          const numbered = chunk.results.map(({ rid, seq }) => {
+            return { rid, resumeToken: tokens.write({ series, seq }) };
+          });
+          const resume = numbered.at(-1)?.resumeToken ?? '';
+          yield { results: numbered, bytes: chunk.bytes, resumeToken: resume };
         }
-      } finally {
-        leave();
+        place = page.place;
+        if (page.results.length > 0) toldAt = undefined;
+        if (page.results.length > 0 || !page.isEnd) continue;
+        if (toldAt === undefined || performance.now() - toldAt >= HEARTBEAT_MS) {
+          yield { results: [], bytes: 0, resumeToken: tokens.write(place) };
+          toldAt = performance.now();
+        }
+        if (!follow) return;
+        await tails.grown(selection, place, toldAt + HEARTBEAT_MS - performance.now(), signal);
       }
     },
 
