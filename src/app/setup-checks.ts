@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
+import { errorText } from '../domain/error-text.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
 import type { CheckedBrowser } from '../engine/browser/check-browser.ts';
 import { missingLibraryAdvice } from '../engine/browser/chromium-libraries.ts';
@@ -115,7 +116,7 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
     try {
       return find(await checking);
     } catch (error) {
-      const finding = error instanceof Error ? error.message : String(error);
+      const finding = errorText(error);
       const advice = missingLibraryAdvice(finding);
       if (advice === undefined) throw error;
       return { state: 'failed', finding, advice };

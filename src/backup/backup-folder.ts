@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { errorText } from '../domain/error-text.ts';
 import { DomainError } from '../domain/errors.ts';
 import type { BackupContent } from './check-backup.ts';
 import { assertReadable, assertWritable } from './usable-path.ts';
@@ -40,7 +41,7 @@ export function openUnused(path: string): DatabaseSync {
     return database;
   } catch (error) {
     database?.close();
-    const text = error instanceof Error ? error.message : String(error);
+    const text = errorText(error);
     throw /locked|busy/i.test(text)
       ? new DomainError('failed_precondition', 'data_dir_in_use', IN_USE)
       : new DomainError('failed_precondition', 'no_database', `${path}: ${text}.`);

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { json } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { defined } from '../domain/defined.ts';
+import { errorText } from '../domain/error-text.ts';
 import { DomainError, type ErrorKind } from '../domain/errors.ts';
 import { fileFailure } from '../domain/file-failure.ts';
 import { type BackupContent, checkBackup } from './check-backup.ts';
@@ -107,7 +108,7 @@ function parseLine(
 }
 
 function unanswered(base: string, cause: unknown): DomainError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = errorText(cause);
   const message = `The service at ${base} does not answer: ${reason}.`;
   return new DomainError('unavailable', 'service_unavailable', message, { cause });
 }

@@ -1,3 +1,4 @@
+import { errorText } from '../../domain/error-text.ts';
 import { raceAbort } from '../../domain/race-abort.ts';
 import type { Store } from '../../store/store.ts';
 
@@ -72,13 +73,9 @@ async function readOne(check: SetupCheck, tries: boolean): Promise<SetupItem> {
     if (typeof finding !== 'string') return { name, settings, ...finding };
     return { name, settings, state: 'ok', finding, advice: '' };
   } catch (error) {
-    const reason = signal.aborted ? `It took longer than ${TRY_MS / 1_000} s.` : messageOf(error);
+    const reason = signal.aborted ? `It took longer than ${TRY_MS / 1_000} s.` : errorText(error);
     return { name, settings, state: 'failed', finding: reason, advice: looked.advice };
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Accounts that are looked at. */
