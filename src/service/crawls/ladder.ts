@@ -7,7 +7,7 @@ import type { Logger } from '../../domain/logger.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import { DIRECT } from '../../domain/proxy-pools.ts';
 import { parseRungs, type Rung } from '../../domain/rungs.ts';
-import { type FailureReason, parseSuccessCodes } from '../../domain/status.ts';
+import { BLOCKS, parseSuccessCodes } from '../../domain/status.ts';
 import type { PoliteCrawl } from './crawling.ts';
 import type { UsablePools } from './usable-pools.ts';
 
@@ -54,12 +54,6 @@ const LOWER_MS = 10 * MINUTE_MS;
  * then on one of its URLs climbs in each interval, and the others end as without a ladder.
  */
 const VAIN = { climbs: 5, intervalMs: MINUTE_MS } as const;
-
-const BLOCKS: ReadonlySet<string> = new Set<FailureReason | 'too_many_requests'>([
-  'anti_bot_challenge',
-  'captcha',
-  'too_many_requests',
-]);
 
 interface KnownHost {
   /** The name of the rung that works; undefined for the lowest. */

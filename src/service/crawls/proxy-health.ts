@@ -2,7 +2,7 @@ import { createHostHealth, type HostHealth } from '../../dispatcher/host-health.
 import { getOrInsert } from '../../domain/get-or-insert.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import type { PoolProxy, ProxyTrouble } from '../../domain/proxy-pools.ts';
-import type { FailureReason } from '../../domain/status.ts';
+import { BLOCKS, type FailureReason } from '../../domain/status.ts';
 import type { CrawlResult } from '../../threads/build-result.ts';
 
 /** One use of a proxy: for whom, and at which host. */
@@ -57,11 +57,6 @@ const NOT_REACHED: ReadonlySet<string> = new Set<FailureReason>([
   'connection_failed',
   'tls_failed',
   'protocol_error',
-]);
-const BLOCKS: ReadonlySet<string> = new Set<FailureReason | 'too_many_requests'>([
-  'anti_bot_challenge',
-  'captcha',
-  'too_many_requests',
 ]);
 
 /** How long an answer of the host through another proxy is evidence against this one. */
