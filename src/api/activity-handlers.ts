@@ -2,7 +2,6 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { type WallClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
-import { invalidField } from '../domain/errors.ts';
 import type { AuditTrail } from '../service/accounts/audit-trail.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { ActOnMatches } from '../service/batches/act-on-matches.ts';
@@ -20,7 +19,7 @@ import {
   toFailureGroupMessage,
   toFailureKind,
   toJobMessage,
-  toJobState,
+  toQueuedState,
   toResultMessage,
 } from './listing-messages.ts';
 import { toMatchFilter, toMatchRequest } from './match-messages.ts';
@@ -59,14 +58,10 @@ export function activityHandlers(deps: {
 
     async listJobs(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
-      const state = toJobState(request.state);
-      if (state === 'running') {
-        throw invalidField('state', 'state must be one of waiting, retrying, scheduled.');
-      }
       const { rows, cursor } = await listings.jobs(
         owner,
         request.name,
-        state,
+        toQueuedState('state', request.state),
         toListingPart(request),
         toMatchFilter(request.filter),
       );

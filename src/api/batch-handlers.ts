@@ -12,7 +12,7 @@ import type { Quotas } from '../service/accounts/quotas.ts';
 import type { TokenWatch } from '../service/accounts/token-watch.ts';
 import type { BatchManagement } from '../service/batches/batches.ts';
 import { authenticateCall } from './authenticate-call.ts';
-import { optionalTimestamp } from './crawler-messages.ts';
+import { optionalTimestamp, toFailureCounts } from './crawler-messages.ts';
 import { type Method, toMethods } from './method.ts';
 import { toListingPart, toPageToken } from './page-token.ts';
 
@@ -56,9 +56,6 @@ export function batchHandlers(deps: {
 }
 
 function toBatchMessage(batch: Batch): MessageInitShape<typeof BatchSchema> {
-  const failures = Object.entries(batch.failures)
-    .map(([reason, count]) => ({ reason, count: BigInt(count) }))
-    .sort((a, b) => Number(b.count - a.count));
   const left = leftOf(batch);
   const ended = batch.accepted - left;
   return {
@@ -72,7 +69,7 @@ function toBatchMessage(batch: Batch): MessageInitShape<typeof BatchSchema> {
     running: BigInt(batch.running),
     completed: BigInt(batch.completed),
     failed: BigInt(failedOf(batch)),
-    failures,
+    failures: toFailureCounts(batch.failures),
     removed: BigInt(removedOf(batch)),
     percent: batch.accepted === 0 ? 0 : Math.round((1_000 * ended) / batch.accepted) / 10,
     createdAt: timestampFromDate(batch.createdAt),

@@ -18,7 +18,7 @@ import { toCrawlerInput, toCrawlerMessage, toJobStatus } from './crawler-message
 import { toAttemptMessage, toDeliveryMessage, toDeliveryState } from './delivery-messages.ts';
 import { createCrawlerLists } from './list-crawlers.ts';
 import { type Method, toMethods } from './method.ts';
-import { toPage, toPageToken } from './page-token.ts';
+import { fromPageToken, toPageToken } from './page-token.ts';
 import { toDate, toRange } from './to-date.ts';
 
 /** The methods of the crawler service. */
@@ -122,13 +122,13 @@ function toReplaySelector(request: ReplayDeliveriesRequest): ReplaySelector {
     return rid === '' ? { rids } : { rid };
   }
   if (from === undefined) throw invalidField('from', 'Give a rid, rids, or from (and to).');
-  const { after } = toPage({ pageSize: 0, pageToken: request.pageToken });
+  const cursor = fromPageToken(request.pageToken);
   return {
     from: toDate('from', from),
     to: toRange({ from, to }).to,
     state,
     maxCount: maxCount === 0 ? undefined : integerInRange('max_count', maxCount, 1, MAX_REPLAYED),
-    cursor: after === '' ? undefined : after,
+    cursor: cursor === '' ? undefined : cursor,
   };
 }
 

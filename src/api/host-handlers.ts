@@ -18,7 +18,7 @@ import type {
   ListedHost,
 } from '../service/reads/host-list.ts';
 import { authenticateCall } from './authenticate-call.ts';
-import { nameOnWire, optionalTimestamp } from './crawler-messages.ts';
+import { nameOnWire, optionalTimestamp, toFailureCounts } from './crawler-messages.ts';
 import { type Method, toMethods } from './method.ts';
 
 const ORDERS = {
@@ -86,15 +86,12 @@ export function toHostWaitMessage(wait: HostWait): MessageInitShape<typeof HostW
 
 function toHostMessage(row: ListedHost): MessageInitShape<typeof HostSchema> {
   const { host, running, perSecond, queued, wait } = row;
-  const failures = Object.entries(row.failures)
-    .map(([reason, count]) => ({ reason, count: BigInt(count) }))
-    .sort((a, b) => Number(b.count - a.count));
   return {
     host,
     running,
     tries: BigInt(row.tries),
     failed: BigInt(row.failed),
-    failures,
+    failures: toFailureCounts(row.failures),
     perSecond,
     meanMs: Math.round(row.meanMs),
     ...defined({

@@ -9,7 +9,6 @@ import {
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { TokenOwner } from '../domain/account.ts';
 import { defined } from '../domain/defined.ts';
-import type { DomainError } from '../domain/errors.ts';
 import { ignoredParameters } from '../domain/parameters.ts';
 import { CB_STATUS } from '../domain/status.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
@@ -22,7 +21,7 @@ import type { PushInput } from '../service/queue/push-input.ts';
 import { authenticateCall } from './authenticate-call.ts';
 import { toParameters } from './crawl-parameters.ts';
 import { type Call, type Method, toMethods } from './method.ts';
-import { toPage, toPageToken } from './page-token.ts';
+import { fromPageToken, toPageToken } from './page-token.ts';
 import { toDate, toRange } from './to-date.ts';
 import { refusalOf } from './unreadable.ts';
 
@@ -88,15 +87,12 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
     },
     async *pushAgain(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
-      const { crawler, pageToken } = request;
-      const { after: cursor } = toPage({ pageSize: 0, pageToken });
-      const selection = { ...toAgainSelection(request), cursor };
-      for await (const part of pushAgain(owner, crawler, selection, call.signal)) {
-        const results = part.items.map(({ of, pushed }) =>
-          'rid' in pushed
-            ? { againOf: of, ...pushed }
-            : { againOf: of, error: errorMessage(pushed.error) },
-        );
+      const selection = toAgainSelection(request);
+      for await (const part of pushAgain(owner, request.crawler, selection, call.signal)) {
+        const results = part.items.map(({ of, pushed }) => ({
+          againOf: of,
+          ...resultMessage(pushed),
+        }));
         yield { results, nextPageToken: toPageToken(part.cursor) };
       }
     },
@@ -131,16 +127,10 @@ function toSitemapUrl({ url, lastmod }: SitemapUrl) {
   return { url, ...defined({ lastmod: lastmod && timestampFromDate(lastmod) }) };
 }
 
-function toAgainSelection(request: PushAgainRequest): Omit<AgainSelection, 'cursor'> {
-  const { batch, reason, originalStatus, rids, intoBatch, from, to } = request;
-  return {
-    batch,
-    reason,
-    originalStatus,
-    rids,
-    intoBatch,
-    ...toRange({ from, to }),
-  };
+function toAgainSelection(request: PushAgainRequest): AgainSelection {
+  const { batch, reason, originalStatus, rids, intoBatch, pageToken } = request;
+  const cursor = fromPageToken(pageToken);
+  return { batch, reason, originalStatus, rids, intoBatch, cursor, ...toRange(request) };
 }
 
 function crawlResponse(
@@ -178,13 +168,7 @@ interface Crawlable {
 
 function toCrawlInput(request: Crawlable): CrawlInput {
   const { url, method, body, postContentType } = request;
-  return {
-    url,
-    method,
-    body,
-    postContentType,
-    parameters: toParameters(request.parameters),
-  };
+  return { url, method, body, postContentType, parameters: toParameters(request.parameters) };
 }
 
 function toPushInput(
@@ -202,12 +186,8 @@ function toPushInput(
   },
 ): PushInput {
   return {
+    ...toCrawlInput(item),
     refusal: refusalOf(item),
-    url: item.url,
-    method: item.method,
-    body: item.body,
-    postContentType: item.postContentType,
-    parameters: toParameters(item.parameters),
     callbackHeaders: item.callbackHeaders,
     queueTimeout: item.queueTimeout,
     metadata: item.metadata,
@@ -234,10 +214,8 @@ function resultMessages(
   });
 }
 
-function resultMessage(item: PushedItem): MessageInitShape<typeof PushResultSchema> {
-  return 'rid' in item ? item : { error: errorMessage(item.error) };
-}
-
-function errorMessage({ reason, message, field = '', retryAfterMs = 0 }: DomainError) {
-  return { code: reason, message, field, retryAfterMs };
+function resultMessage(item: PushedItem) {
+  if ('rid' in item) return item;
+  const { reason: code, message, field = '', retryAfterMs = 0 } = item.error;
+  return { error: { code, message, field, retryAfterMs } };
 }

@@ -24,6 +24,8 @@ import { authenticateCall } from './authenticate-call.ts';
 import { gzipBody } from './gzip-body.ts';
 import { type Call, type Method, toMethods } from './method.ts';
 
+type ResultMessage = MessageInitShape<typeof StoredResultSchema>;
+
 /** How often a page is in memory: as read, in its message, encoded, and in its envelope. */
 const COPIES = 4;
 
@@ -75,9 +77,13 @@ export function storageHandlers(deps: {
     rids: readonly string[],
     bytes: number,
     call: Call,
-  ): Promise<StoredResult[]> {
+  ): Promise<ResultMessage[]> {
     await makeRoom(call, bytes);
-    return storage.getMany(owner, rids);
+    const messages: ResultMessage[] = [];
+    for (const result of await storage.getMany(owner, rids)) {
+      messages.push(await resultMessage(result, call));
+    }
+    return messages;
   }
 
   /** Shows held results again. If that fails, they are readable when the hold ends. */
@@ -140,10 +146,8 @@ export function storageHandlers(deps: {
       const held = autoDelete ? rids : [];
       try {
         const results = await readMany(owner, rids, bytes, call);
-        const messages: Awaited<ReturnType<typeof resultMessage>>[] = [];
-        for (const result of results) messages.push(await resultMessage(result, call));
         if (held.length > 0) endHold(owner, held, call);
-        return { results: messages, deferredRids: [...deferred] };
+        return { results, deferredRids: [...deferred] };
       } catch (error) {
         void release(owner, held);
         throw error;
@@ -182,18 +186,9 @@ export function storageHandlers(deps: {
     async getBatchResults(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
       if (request.batch === '') throw missingField('batch');
-      const {
-        results: found,
-        bytes,
-        resumeToken,
-        isEnd,
-      } = await resultStreams.next(owner, request);
-      const rids = found.map(({ rid }) => rid);
-      const messages: Awaited<ReturnType<typeof resultMessage>>[] = [];
-      for (const result of await readMany(owner, rids, bytes, call)) {
-        messages.push(await resultMessage(result, call));
-      }
-      return { results: messages, resumeToken, isEnd };
+      const { bytes, resumeToken, isEnd, ...chunk } = await resultStreams.next(owner, request);
+      const rids = chunk.results.map(({ rid }) => rid);
+      return { results: await readMany(owner, rids, bytes, call), resumeToken, isEnd };
     },
     async acknowledgeResults(request, call) {
       const owner = await authenticateCall(authenticator, request, call);
@@ -215,10 +210,7 @@ async function toGzip(result: StoredResult, call: Call): Promise<StoredResult> {
 }
 
 /** The message of a result, whose page is gzip. */
-async function resultMessage(
-  result: StoredResult,
-  call: Call,
-): Promise<MessageInitShape<typeof StoredResultSchema>> {
+async function resultMessage(result: StoredResult, call: Call): Promise<ResultMessage> {
   const { body } = await toGzip(result, call);
   return {
     rid: result.rid,
