@@ -3,14 +3,13 @@ import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.
 import { type WallClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
 import type { AuditTrail } from '../service/accounts/audit-trail.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { ActOnMatches } from '../service/batches/act-on-matches.ts';
 import type { AccountActivities } from '../service/reads/account-activity.ts';
 import type { ListFailures } from '../service/reads/failures.ts';
 import type { Listings } from '../service/reads/listings.ts';
 import type { Search } from '../service/reads/search.ts';
 import { toAuditFilter, toAuditMessage } from './audit-messages.ts';
-import { authenticateCall } from './authenticate-call.ts';
+import { callerOf } from './caller-of.ts';
 import { toDeliveryMessage, toDeliveryState } from './delivery-messages.ts';
 import { toLifeMessage } from './life-messages.ts';
 import {
@@ -29,7 +28,6 @@ import { noteChange } from './record-changes.ts';
 
 /** The methods of the activity service. */
 export function activityHandlers(deps: {
-  readonly authenticator: Authenticator;
   readonly listings: Listings;
   readonly listFailures: ListFailures;
   readonly activities: AccountActivities;
@@ -38,10 +36,10 @@ export function activityHandlers(deps: {
   readonly auditTrail: Pick<AuditTrail, 'list' | 'note'>;
   readonly clock: WallClock;
 }): Method[] {
-  const { authenticator, listings, activities } = deps;
+  const { listings, activities } = deps;
   return toMethods(ActivityService, {
     async *actOnMatches(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const asked = toMatchRequest(request);
       let last: Readonly<Record<string, number>> | undefined;
       try {
@@ -57,7 +55,7 @@ export function activityHandlers(deps: {
     },
 
     async listJobs(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { rows, cursor } = await listings.jobs(
         owner,
         request.name,
@@ -69,7 +67,7 @@ export function activityHandlers(deps: {
     },
 
     async listResults(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { rows, cursor } = await listings.results(
         owner,
         request.name,
@@ -81,7 +79,7 @@ export function activityHandlers(deps: {
     },
 
     async listDeliveries(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { rows, cursor } = await listings.deliveries(
         owner,
         request.name,
@@ -96,7 +94,7 @@ export function activityHandlers(deps: {
     },
 
     async listFailures(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { groups, examined, hasMore } = await deps.listFailures(
         owner,
         request.name,
@@ -106,7 +104,7 @@ export function activityHandlers(deps: {
     },
 
     async findRid(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const found = await listings.find(owner, request.rid);
       const { crawler, job, result, delivery } = found;
       return {
@@ -122,21 +120,21 @@ export function activityHandlers(deps: {
     },
 
     async search(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const found = await deps.search(owner, request.query, call.signal);
       const hits = found.hits.map(({ at, ...hit }) => ({ ...hit, at: timestampFromDate(at) }));
       return { ...found, crawlers: [...found.crawlers], hits };
     },
 
     async listAuditRecords(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const filter = toAuditFilter(request);
       const { rows, cursor } = await deps.auditTrail.list(owner, filter, toListingPart(request));
       return { records: rows.map(toAuditMessage), nextPageToken: toPageToken(cursor) };
     },
 
-    async getActivity(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+    async getActivity(_request, call) {
+      const owner = callerOf(call);
       return {
         activity: toAccountActivityMessage(owner, await activities.read(owner), deps.clock),
       };

@@ -76,7 +76,6 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
   });
   const methods = [
     ...crawlerHandlers({
-      authenticator,
       crawlers: service.crawlers,
       jobs: service.jobs,
       asyncJobs: service.asyncJobs,
@@ -85,7 +84,6 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       clock,
     }),
     ...pushHandlers({
-      authenticator,
       pushing: service.pushing,
       pushAgain: service.pushAgain,
       readSitemap: service.readSitemap,
@@ -103,14 +101,12 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       logger,
     }),
     ...statsHandlers({
-      authenticator,
       statistics: service.statistics,
       timelines: service.timelines,
       quotas: service.quotas,
       limits,
     }),
     ...activityHandlers({
-      authenticator,
       listings: service.listings,
       listFailures: service.listFailures,
       activities: service.activities,
@@ -120,19 +116,16 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       clock,
     }),
     ...batchHandlers({
-      authenticator,
       tokenWatch: service.tokenWatch,
       batches: service.batches,
       quotas: service.quotas,
     }),
-    ...hostHandlers({ authenticator, hostReads: service.hostReads, hosts: service.hosts }),
+    ...hostHandlers({ hostReads: service.hostReads, hosts: service.hosts }),
     ...proxyHandlers({
-      authenticator,
       pools: service.accountPools,
       listProxies: service.listProxies,
     }),
     ...watchHandlers({
-      authenticator,
       tokenWatch: service.tokenWatch,
       watches: service.watches,
       quotas: service.quotas,

@@ -11,14 +11,13 @@ import type { TokenOwner } from '../domain/account.ts';
 import { defined } from '../domain/defined.ts';
 import { ignoredParameters } from '../domain/parameters.ts';
 import { CB_STATUS } from '../domain/status.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { AgainSelection, PushAgain } from '../service/batches/push-again.ts';
 import type { InlineCrawls, InlineResult } from '../service/crawls/inline-crawl.ts';
 import type { ReadSitemap, SitemapUrl } from '../service/crawls/read-sitemap.ts';
 import type { CrawlInput } from '../service/queue/crawl-request.ts';
 import type { PushedItem, Pushing } from '../service/queue/push.ts';
 import type { PushInput } from '../service/queue/push-input.ts';
-import { authenticateCall } from './authenticate-call.ts';
+import { callerOf } from './caller-of.ts';
 import { toParameters } from './crawl-parameters.ts';
 import { type Call, type Method, toMethods } from './method.ts';
 import { fromPageToken, toPageToken } from './page-token.ts';
@@ -27,7 +26,6 @@ import { refusalOf } from './unreadable.ts';
 
 /** What the push service works with. */
 export interface PushHandlerDeps {
-  readonly authenticator: Authenticator;
   readonly pushing: Pushing;
   readonly pushAgain: PushAgain;
   readonly readSitemap: ReadSitemap;
@@ -38,15 +36,13 @@ export interface PushHandlerDeps {
 
 /** The methods of the push service. */
 export function pushHandlers(deps: PushHandlerDeps): Method[] {
-  const { authenticator, pushing, pushAgain, readSitemap, inlineCrawls } = deps;
+  const { pushing, pushAgain, readSitemap, inlineCrawls } = deps;
 
   async function* pushStream(requests: AsyncIterable<PushStreamRequest>, call: Call) {
-    let token = '';
     let crawler = '';
     for await (const request of requests) {
-      token = request.token === '' ? token : request.token;
       crawler = request.crawler === '' ? crawler : request.crawler;
-      const owner = await authenticateCall(authenticator, { token }, call);
+      const owner = callerOf(call);
       const items = request.items.map(toPushInput);
       const results = await pushing.pushBatch(owner, crawler, items, '', call.traceparent);
       yield { results: resultMessages(results, request, owner), sequence: request.sequence };
@@ -55,7 +51,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
 
   return toMethods(PushService, {
     async push(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const input = toPushInput(request);
       return {
         ...(await pushing.push(owner, request.crawler, input, call.traceparent)),
@@ -63,7 +59,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       };
     },
     async pushBatch(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const items = request.items.map(toPushInput);
       const results = await pushing.pushBatch(
         owner,
@@ -76,7 +72,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
     },
     pushStream,
     async *readSitemap(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       // A sitemap is held as a whole while it is read.
       await call.room.take(SITEMAP_BYTES);
       const { url } = request;
@@ -86,7 +82,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       }
     },
     async *pushAgain(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const selection = toAgainSelection(request);
       for await (const part of pushAgain(owner, request.crawler, selection, call.signal)) {
         const results = part.items.map(({ of, pushed }) => ({
@@ -97,7 +93,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       }
     },
     async crawl(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const input = toCrawlInput(request);
       const ignored = ignoredParameters(input.parameters, owner.tokenType);
       if (request.async === true) {
