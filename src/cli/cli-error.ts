@@ -1,4 +1,5 @@
 import { describeFailure } from '../client/client.ts';
+import { defined } from '../domain/defined.ts';
 import { DomainError } from '../domain/errors.ts';
 import { fileFailure, fileFailureText } from '../domain/file-failure.ts';
 import { EXIT_CODE, type ExitCode } from './exit-code.ts';
@@ -96,8 +97,7 @@ export function tellFailure(error: unknown, url: string): ToldFailure {
   return {
     exitCode: exitCodes[code] ?? EXIT_CODE.failed,
     message,
-    ...(reason === undefined ? {} : { reason }),
-    ...(field === undefined ? {} : { field }),
+    ...defined({ reason, field }),
   };
 }
 

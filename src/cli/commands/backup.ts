@@ -41,11 +41,9 @@ export function createBackupCommand(context: CommandContext): Command {
               ...(settings.ca === undefined ? {} : { ca: settings.ca }),
             })
           : await backupFolder({ dataDir, file, onProgress });
-      if (output.isJson) await output.json({ file, ...content });
-      else
-        await output.line(
-          `Backed up to ${file}: ${content.jobs} URLs, ${content.results} results.`,
-        );
+      const { jobs, results } = content;
+      const text = `Backed up to ${file}: ${jobs} URLs, ${results} results.`;
+      await output.tell({ file, ...content }, text);
     });
 }
 

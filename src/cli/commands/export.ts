@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { defined } from '../../domain/defined.ts';
 import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
@@ -83,8 +84,7 @@ async function run(
       follow,
       patienceMs: patience * 1_000,
       signal,
-      ...(batch === undefined ? {} : { batch }),
-      ...(token === undefined ? {} : { resumeToken: token }),
+      ...defined({ batch, resumeToken: token }),
     });
     for await (const { resumeToken, ...page } of pages) {
       const bytes = await write(page, gzip);
