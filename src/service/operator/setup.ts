@@ -1,4 +1,5 @@
 import { errorText } from '../../domain/error-text.ts';
+import { oneAtATime } from '../../domain/one-at-a-time.ts';
 import { raceAbort } from '../../domain/race-abort.ts';
 import type { Store } from '../../store/store.ts';
 
@@ -46,19 +47,14 @@ export function createSetup(deps: {
   readonly accounts: Pick<Store['accounts'], 'list'>;
 }): ReadSetup {
   const checks = [...deps.checks, addressesCheck(deps.accounts)];
-  let trying: Promise<SetupItem[]> | undefined;
 
   async function read(tries: boolean): Promise<SetupItem[]> {
     const items = await Promise.all(checks.map((check) => readOne(check, tries)));
     return items.toSorted((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state));
   }
 
-  return (tries) => {
-    if (!tries) return read(false);
-    return (trying ??= read(true).finally(() => {
-      trying = undefined;
-    }));
-  };
+  const tryAll = oneAtATime(() => read(true));
+  return (tries) => (tries ? tryAll() : read(false));
 }
 
 async function readOne(check: SetupCheck, tries: boolean): Promise<SetupItem> {
