@@ -1,7 +1,7 @@
-import { join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { errorText } from '../domain/error-text.ts';
 import { DomainError } from '../domain/errors.ts';
+import { databaseFile } from '../store/sqlite/private-file.ts';
 import type { BackupContent } from './check-backup.ts';
 import { assertReadable, assertWritable } from './usable-path.ts';
 import { type BackupProgress, writeBackup } from './write-backup.ts';
@@ -15,7 +15,7 @@ export async function backupFolder(options: {
   readonly file: string;
   readonly onProgress: (progress: BackupProgress) => void;
 }): Promise<BackupContent> {
-  const path = join(options.dataDir, 'queued-crawler.db');
+  const path = databaseFile(options.dataDir);
   await assertReadable(path);
   await assertWritable(options.file);
   using database = openUnused(path);

@@ -18,6 +18,18 @@ export type FetchProgress =
   | BackupProgress
   | { readonly step: 'fetch'; readonly bytes: number; readonly of: number };
 
+/** The progress for a person. */
+export function progressText(progress: FetchProgress): string {
+  switch (progress.step) {
+    case 'copy':
+      return `${progress.copied} of ${progress.total} pages`;
+    case 'fetch':
+      return `${progress.bytes} of ${progress.of} bytes`;
+    case 'check':
+      return 'the copy is checked';
+  }
+}
+
 /**
  * Lets a running service make a backup, and fetches it into `file`, checked there. Throws
  * `unavailable` when the service does not answer, and what it refused.

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { backupFolder } from '../../backup/backup-folder.ts';
-import { type FetchProgress, fetchBackup } from '../../backup/fetch-backup.ts';
+import { type FetchProgress, fetchBackup, progressText } from '../../backup/fetch-backup.ts';
 import { CliError } from '../cli-error.ts';
 import { type CommandContext, openSession } from '../command-context.ts';
 import { examples } from '../examples.ts';
@@ -22,7 +22,7 @@ export function createBackupCommand(context: CommandContext): Command {
     .action(async (file: string, options: { dataDir?: string }, command: Command) => {
       using session = await openSession(context, command);
       const { settings, output, signal } = session;
-      const onProgress = (progress: FetchProgress): void => output.progress(describe(progress));
+      const onProgress = (progress: FetchProgress): void => output.progress(progressText(progress));
       const { dataDir } = options;
       if (dataDir === undefined && settings.adminToken === undefined) {
         throw new CliError(
@@ -45,15 +45,4 @@ export function createBackupCommand(context: CommandContext): Command {
       const text = `Backed up to ${file}: ${jobs} URLs, ${results} results.`;
       await output.tell({ file, ...content }, text);
     });
-}
-
-function describe(progress: FetchProgress): string {
-  switch (progress.step) {
-    case 'copy':
-      return `${progress.copied} of ${progress.total} pages`;
-    case 'fetch':
-      return `${progress.bytes} of ${progress.of} bytes`;
-    case 'check':
-      return 'the copy is checked';
-  }
 }
