@@ -1,3 +1,4 @@
+import { codeOf } from '../client/call-failure.ts';
 import { describeFailure } from '../client/client.ts';
 import { defined } from '../domain/defined.ts';
 import { DomainError } from '../domain/errors.ts';
@@ -102,7 +103,6 @@ export function tellFailure(error: unknown, url: string): ToldFailure {
 }
 
 function isUnreachable(error: Error): boolean {
-  const cause = error.cause;
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const code = codeOf(error.cause);
   return /^(E[A-Z]+|ERR_HTTP2_|ERR_SSL|ERR_TLS|CERT_|DEPTH_|UNABLE_|SELF_)/.test(code);
 }

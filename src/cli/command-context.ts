@@ -85,15 +85,20 @@ export async function openSession(
     },
     get admin() {
       if (settings.adminToken !== undefined) return clientOf(settings.adminToken);
-      throw new CliError(
-        'there is no admin token: give --admin-token, set QUEUED_CRAWLER_ADMIN_TOKEN, or run "queued-crawler init"',
-        EXIT_CODE.denied,
-      );
+      throw noAdminToken();
     },
     [Symbol.dispose]: () => {
       for (const client of clients.values()) client.close();
     },
   };
+}
+
+/** The error of a command that needs the admin token. */
+export function noAdminToken(): CliError {
+  return new CliError(
+    'there is no admin token: give --admin-token, set QUEUED_CRAWLER_ADMIN_TOKEN, or run "queued-crawler init"',
+    EXIT_CODE.denied,
+  );
 }
 
 /** Reads a whole number of an option. */

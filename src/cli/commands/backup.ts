@@ -1,10 +1,8 @@
 import { Command } from 'commander';
 import { backupFolder } from '../../backup/backup-folder.ts';
 import { type FetchProgress, fetchBackup, progressText } from '../../backup/fetch-backup.ts';
-import { CliError } from '../cli-error.ts';
-import { type CommandContext, openSession } from '../command-context.ts';
+import { type CommandContext, noAdminToken, openSession } from '../command-context.ts';
 import { examples } from '../examples.ts';
-import { EXIT_CODE } from '../exit-code.ts';
 
 /** `backup`: a backup of the embedded database, which the running service makes. */
 export function createBackupCommand(context: CommandContext): Command {
@@ -25,10 +23,7 @@ export function createBackupCommand(context: CommandContext): Command {
       const onProgress = (progress: FetchProgress): void => output.progress(progressText(progress));
       const { dataDir } = options;
       if (dataDir === undefined && settings.adminToken === undefined) {
-        throw new CliError(
-          'there is no admin token: give --admin-token, set QUEUED_CRAWLER_ADMIN_TOKEN, or run "queued-crawler init"',
-          EXIT_CODE.denied,
-        );
+        throw noAdminToken();
       }
       const content =
         dataDir === undefined
