@@ -70,8 +70,8 @@ export function hostHandlers(deps: {
     },
     async purgeHost(request, call) {
       const owner = callerOf(call);
-      const { purged, hasMore } = await hosts.purge(owner, request.name, request.host);
-      return { purged: BigInt(purged), hasMore };
+      const { removed, hasMore } = await hosts.purge(owner, request.name, request.host);
+      return { purged: BigInt(removed), hasMore };
     },
   });
 }

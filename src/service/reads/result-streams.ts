@@ -104,9 +104,7 @@ export function createResultStreams(deps: {
         const page = await results.following(selection, place, BATCH_SIZE);
         const { series } = page.place;
         for (const chunk of chunks(page.results)) {
-          const numbered = chunk.results.map(({ rid, seq }) => {
-            return { rid, resumeToken: tokens.write({ series, seq }) };
-          });
+          const numbered = chunk.results.map((each) => tokens.numbered(series, each));
           const resume = numbered.at(-1)?.resumeToken ?? '';
           yield { results: numbered, bytes: chunk.bytes, resumeToken: resume };
         }
@@ -136,9 +134,7 @@ export function createResultStreams(deps: {
         const { series } = page.place;
         const last = first?.results.at(-1)?.seq ?? page.place.seq;
         return {
-          results: (first?.results ?? []).map(({ rid, seq }) => {
-            return { rid, resumeToken: tokens.write({ series, seq }) };
-          }),
+          results: (first?.results ?? []).map((each) => tokens.numbered(series, each)),
           bytes: first?.bytes ?? 0,
           resumeToken: tokens.write({ series, seq: last }),
           isEnd: more.length === 0 && page.isEnd,
@@ -191,8 +187,12 @@ function* chunks(
 function resumeTokens({ accountId, tokenType, crawlerId = '', batchId }: ResultSelection) {
   const selected = `${accountId} ${tokenType} ${batchId ?? crawlerId}`;
   const digest = createHash('sha256').update(selected).digest('hex').slice(0, 16);
+  const write = ({ series, seq }: ResultPlace): string => `${series}.${seq}.${digest}`;
   return {
-    write: ({ series, seq }: ResultPlace): string => `${series}.${seq}.${digest}`,
+    write,
+    numbered: (series: string, { rid, seq }: Sized) => {
+      return { rid, resumeToken: write({ series, seq }) };
+    },
     parse(text: string): ResultPlace {
       const [, series, seq, of = digest] =
         /^([0-9a-f]{16})\.(\d{1,15})(?:\.([0-9a-f]{16}))?$/.exec(text) ?? [];
