@@ -2,9 +2,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { type WallClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
-import { invalidField } from '../domain/errors.ts';
 import type { AuditTrail } from '../service/accounts/audit-trail.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { TokenWatch } from '../service/accounts/token-watch.ts';
 import type { ActOnMatches } from '../service/batches/act-on-matches.ts';
 import type { AccountActivities } from '../service/reads/account-activity.ts';
@@ -12,7 +10,7 @@ import type { ListFailures } from '../service/reads/failures.ts';
 import type { Listings } from '../service/reads/listings.ts';
 import type { Search } from '../service/reads/search.ts';
 import { toAuditFilter, toAuditMessage } from './audit-messages.ts';
-import { authenticateCall } from './authenticate-call.ts';
+import { callerOf } from './caller-of.ts';
 import { toDeliveryMessage, toDeliveryState } from './delivery-messages.ts';
 import { toLifeMessage } from './life-messages.ts';
 import {
@@ -21,7 +19,7 @@ import {
   toFailureGroupMessage,
   toFailureKind,
   toJobMessage,
-  toJobState,
+  toQueuedState,
   toResultMessage,
 } from './listing-messages.ts';
 import { toMatchFilter, toMatchRequest } from './match-messages.ts';
@@ -32,7 +30,6 @@ import { whileAuthenticated } from './while-authenticated.ts';
 
 /** The methods of the activity service. */
 export function activityHandlers(deps: {
-  readonly authenticator: Authenticator;
   readonly listings: Listings;
   readonly listFailures: ListFailures;
   readonly activities: AccountActivities;
@@ -42,10 +39,10 @@ export function activityHandlers(deps: {
   readonly auditTrail: Pick<AuditTrail, 'list' | 'note'>;
   readonly clock: WallClock;
 }): Method[] {
-  const { authenticator, listings, activities } = deps;
+  const { listings, activities } = deps;
   return toMethods(ActivityService, {
     async *actOnMatches(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const asked = toMatchRequest(request);
       let last: Readonly<Record<string, number>> | undefined;
       try {
@@ -62,15 +59,11 @@ export function activityHandlers(deps: {
     },
 
     async listJobs(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
-      const state = toJobState(request.state);
-      if (state === 'running') {
-        throw invalidField('state', 'state must be one of waiting, retrying, scheduled.');
-      }
+      const owner = callerOf(call);
       const { rows, cursor } = await listings.jobs(
         owner,
         request.name,
-        state,
+        toQueuedState('state', request.state),
         toListingPart(request),
         toMatchFilter(request.filter),
       );
@@ -78,7 +71,7 @@ export function activityHandlers(deps: {
     },
 
     async listResults(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { rows, cursor } = await listings.results(
         owner,
         request.name,
@@ -90,7 +83,7 @@ export function activityHandlers(deps: {
     },
 
     async listDeliveries(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { rows, cursor } = await listings.deliveries(
         owner,
         request.name,
@@ -105,7 +98,7 @@ export function activityHandlers(deps: {
     },
 
     async listFailures(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { groups, examined, hasMore } = await deps.listFailures(
         owner,
         request.name,
@@ -115,7 +108,7 @@ export function activityHandlers(deps: {
     },
 
     async findRid(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const found = await listings.find(owner, request.rid);
       const { crawler, job, result, delivery } = found;
       return {
@@ -131,21 +124,21 @@ export function activityHandlers(deps: {
     },
 
     async search(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const found = await deps.search(owner, request.query, call.signal);
       const hits = found.hits.map(({ at, ...hit }) => ({ ...hit, at: timestampFromDate(at) }));
       return { ...found, crawlers: [...found.crawlers], hits };
     },
 
     async listAuditRecords(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const filter = toAuditFilter(request);
       const { rows, cursor } = await deps.auditTrail.list(owner, filter, toListingPart(request));
       return { records: rows.map(toAuditMessage), nextPageToken: toPageToken(cursor) };
     },
 
-    async getActivity(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+    async getActivity(_request, call) {
+      const owner = callerOf(call);
       return {
         activity: toAccountActivityMessage(owner, await activities.read(owner), deps.clock),
       };

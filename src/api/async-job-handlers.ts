@@ -1,24 +1,22 @@
 import type { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { invalidPageToken } from '../domain/errors.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { AsyncJobs } from '../service/queue/async-jobs.ts';
-import { authenticateCall } from './authenticate-call.ts';
+import { callerOf } from './caller-of.ts';
 import { toJobStatus, toRequestInfo } from './crawler-messages.ts';
 import type { Implementation } from './method.ts';
 import { nextPageToken, toPage } from './page-token.ts';
 
 /** The methods of the crawler service that concern `async=true` crawls. */
 export function asyncJobHandlers(deps: {
-  readonly authenticator: Pick<Authenticator, 'authenticate'>;
   readonly asyncJobs: AsyncJobs;
 }): Pick<
   Implementation<typeof CrawlerService>,
   'listAsyncJobs' | 'findAsyncJob' | 'deleteAsyncJob' | 'purgeAsyncJobs'
 > {
-  const { authenticator, asyncJobs } = deps;
+  const { asyncJobs } = deps;
   return {
     async listAsyncJobs(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { limit, after } = toPage(request);
       const found = await asyncJobs.list(owner, limit, toPlace(after));
       const places = found.map(({ dueAt, rid }) => ({ name: `${dueAt.getTime()}.${rid}` }));
@@ -28,16 +26,16 @@ export function asyncJobHandlers(deps: {
       };
     },
     async findAsyncJob(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       return toJobStatus(request.rid, await asyncJobs.find(owner, request.rid));
     },
     async deleteAsyncJob(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       await asyncJobs.remove(owner, request.rid);
       return { rid: request.rid };
     },
-    async purgeAsyncJobs(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+    async purgeAsyncJobs(_request, call) {
+      const owner = callerOf(call);
       return { purged: BigInt(await asyncJobs.purge(owner)) };
     },
   };

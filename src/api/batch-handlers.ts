@@ -7,35 +7,33 @@ import {
 } from '../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { type Batch, failedOf, leftOf, removedOf } from '../domain/batch.ts';
 import { defined } from '../domain/defined.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
 import type { TokenWatch } from '../service/accounts/token-watch.ts';
 import type { BatchManagement } from '../service/batches/batches.ts';
-import { authenticateCall } from './authenticate-call.ts';
-import { optionalTimestamp } from './crawler-messages.ts';
+import { callerOf } from './caller-of.ts';
+import { optionalTimestamp, toFailureCounts } from './crawler-messages.ts';
 import { type Method, toMethods } from './method.ts';
 import { toListingPart, toPageToken } from './page-token.ts';
 
 /** The methods of the batch service. */
 export function batchHandlers(deps: {
-  readonly authenticator: Authenticator;
   readonly tokenWatch: TokenWatch;
   readonly batches: BatchManagement;
   readonly quotas: Pick<Quotas, 'takeRequest'>;
 }): Method[] {
-  const { authenticator, tokenWatch, batches, quotas } = deps;
+  const { tokenWatch, batches, quotas } = deps;
   return toMethods(BatchService, {
     async listBatches(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { rows, cursor } = await batches.list(owner, request.name, toListingPart(request));
       return { batches: rows.map(toBatchMessage), nextPageToken: toPageToken(cursor) };
     },
     async getBatch(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       return { batch: toBatchMessage(await batches.get(owner, request.name, request.batch)) };
     },
     async *watchBatch(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       quotas.takeRequest(owner.account);
       using watched = tokenWatch.watch(call.caller?.token ?? '', owner);
       const signal = AbortSignal.any([call.signal, watched.signal]);
@@ -44,11 +42,11 @@ export function batchHandlers(deps: {
       }
     },
     async closeBatch(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       return { batch: toBatchMessage(await batches.close(owner, request.name, request.batch)) };
     },
     async cancelBatch(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { removed, hasMore } = await batches.cancel(owner, request.name, request.batch);
       return { removed: BigInt(removed), hasMore };
     },
@@ -56,9 +54,6 @@ export function batchHandlers(deps: {
 }
 
 function toBatchMessage(batch: Batch): MessageInitShape<typeof BatchSchema> {
-  const failures = Object.entries(batch.failures)
-    .map(([reason, count]) => ({ reason, count: BigInt(count) }))
-    .sort((a, b) => Number(b.count - a.count));
   const left = leftOf(batch);
   const ended = batch.accepted - left;
   return {
@@ -72,7 +67,7 @@ function toBatchMessage(batch: Batch): MessageInitShape<typeof BatchSchema> {
     running: BigInt(batch.running),
     completed: BigInt(batch.completed),
     failed: BigInt(failedOf(batch)),
-    failures,
+    failures: toFailureCounts(batch.failures),
     removed: BigInt(removedOf(batch)),
     percent: batch.accepted === 0 ? 0 : Math.round((1_000 * ended) / batch.accepted) / 10,
     createdAt: timestampFromDate(batch.createdAt),

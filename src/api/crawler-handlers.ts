@@ -6,24 +6,22 @@ import {
 import type { Clock } from '../domain/clock.ts';
 import { invalidField } from '../domain/errors.ts';
 import { integerInRange } from '../domain/limits.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { CrawlerDetails, CrawlerManagement } from '../service/crawlers/crawlers.ts';
 import type { TestDelivery } from '../service/deliveries/test-delivery.ts';
 import type { AsyncJobs } from '../service/queue/async-jobs.ts';
 import type { JobManagement, ReplaySelector } from '../service/queue/jobs.ts';
 import type { ListCrawlers } from '../service/reads/crawler-list.ts';
 import { asyncJobHandlers } from './async-job-handlers.ts';
-import { authenticateCall } from './authenticate-call.ts';
+import { callerOf } from './caller-of.ts';
 import { toCrawlerInput, toCrawlerMessage, toJobStatus } from './crawler-messages.ts';
 import { toAttemptMessage, toDeliveryMessage, toDeliveryState } from './delivery-messages.ts';
 import { createCrawlerLists } from './list-crawlers.ts';
 import { type Method, toMethods } from './method.ts';
-import { toPage, toPageToken } from './page-token.ts';
+import { fromPageToken, toPageToken } from './page-token.ts';
 import { toDate, toRange } from './to-date.ts';
 
 /** The methods of the crawler service. */
 export function crawlerHandlers(deps: {
-  readonly authenticator: Authenticator;
   readonly crawlers: CrawlerManagement;
   readonly jobs: JobManagement;
   readonly asyncJobs: AsyncJobs;
@@ -31,7 +29,7 @@ export function crawlerHandlers(deps: {
   readonly testDelivery: TestDelivery;
   readonly clock: Clock;
 }): Method[] {
-  const { authenticator, crawlers, jobs, clock } = deps;
+  const { crawlers, jobs, clock } = deps;
   const listCrawlers = createCrawlerLists(deps);
   const toMessage = ({ crawler, ...read }: CrawlerDetails) =>
     toCrawlerMessage(crawler, { ...read, now: clock.now() });
@@ -39,64 +37,64 @@ export function crawlerHandlers(deps: {
   return toMethods(CrawlerService, {
     ...asyncJobHandlers(deps),
     async createCrawler(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const made = await crawlers.create(owner, request.name, toCrawlerInput(request));
       const secret = made.created ? made.crawler.webhookSecrets[0]?.secret : undefined;
       const shown = secret === undefined ? {} : { webhookSecret: secret };
       return { crawler: { ...toMessage(made), ...shown }, created: made.created };
     },
     async listCrawlers(request, call) {
-      return listCrawlers(await authenticateCall(authenticator, request, call), request);
+      return listCrawlers(callerOf(call), request);
     },
     async getCrawler(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       return { crawler: toMessage(await crawlers.details(owner, request.name)) };
     },
     async updateCrawler(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { name, etag } = request;
       const updated = await crawlers.update(owner, name, toCrawlerInput(request), etag);
       return { crawler: toMessage(updated) };
     },
     async pauseCrawler(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       return { crawler: toMessage(await crawlers.pause(owner, request.name)) };
     },
     async unpauseCrawler(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       return { crawler: toMessage(await crawlers.unpause(owner, request.name)) };
     },
     async purgeCrawler(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       return { purged: BigInt(await crawlers.purge(owner, request.name)) };
     },
     async deleteCrawler(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       return { purged: BigInt(await crawlers.remove(owner, request.name)) };
     },
     async deleteJob(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       await jobs.remove(owner, request.name, request.rid);
       return { rid: request.rid };
     },
     async findJob(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { rid } = request;
       return toJobStatus(rid, await jobs.find(owner, request.name, rid));
     },
     async rotateWebhookSecret(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { secret, previousUntil } = await crawlers.rotateSecret(owner, request.name);
       return { webhookSecret: secret, previousValidUntil: timestampFromDate(previousUntil) };
     },
     async getDelivery(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       return {
         delivery: toDeliveryMessage(await jobs.delivery(owner, request.name, request.rid)),
       };
     },
     async replayDeliveries(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const replayed = await jobs.replay(owner, request.name, toReplaySelector(request));
       return {
         replayed: BigInt(replayed.count),
@@ -104,7 +102,7 @@ export function crawlerHandlers(deps: {
       };
     },
     async testDelivery(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { acknowledged, log } = await deps.testDelivery(owner, request.name, call.signal);
       return { acknowledged, attempt: toAttemptMessage(log) };
     },
@@ -122,13 +120,13 @@ function toReplaySelector(request: ReplayDeliveriesRequest): ReplaySelector {
     return rid === '' ? { rids } : { rid };
   }
   if (from === undefined) throw invalidField('from', 'Give a rid, rids, or from (and to).');
-  const { after } = toPage({ pageSize: 0, pageToken: request.pageToken });
+  const cursor = fromPageToken(request.pageToken);
   return {
     from: toDate('from', from),
     to: toRange({ from, to }).to,
     state,
     maxCount: maxCount === 0 ? undefined : integerInRange('max_count', maxCount, 1, MAX_REPLAYED),
-    cursor: after === '' ? undefined : after,
+    cursor: cursor === '' ? undefined : cursor,
   };
 }
 

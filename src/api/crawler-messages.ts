@@ -212,6 +212,13 @@ export function optionalTimestamp(moment: Date | undefined) {
   return moment === undefined ? undefined : timestampFromDate(moment);
 }
 
+/** How often tries failed by reason, on the wire; the most frequent first. */
+export function toFailureCounts(failures: Readonly<Record<string, number>>) {
+  return Object.entries(failures)
+    .map(([reason, count]) => ({ reason, count: BigInt(count) }))
+    .sort((a, b) => Number(b.count - a.count));
+}
+
 function toPausedBy(crawler: Crawler): PausedBy | undefined {
   if (crawler.pausedByUser) return PausedBy.USER;
   return crawler.pausedByMonitor ? PausedBy.MONITOR : undefined;

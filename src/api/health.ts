@@ -41,17 +41,13 @@ export function createHealthMethods(deps: HealthDeps): Method[] {
       return { statuses: Object.fromEntries([...services].map((name) => [name, { status }])) };
     },
     async *watch({ service }, call) {
-      const leave = join();
-      try {
-        let last: ServingStatus | undefined;
-        for (;;) {
-          const status = await servingStatus(service);
-          if (status !== last) yield { status };
-          last = status;
-          await nextPoll(call.signal);
-        }
-      } finally {
-        leave();
+      using _watcher = join();
+      let last: ServingStatus | undefined;
+      for (;;) {
+        const status = await servingStatus(service);
+        if (status !== last) yield { status };
+        last = status;
+        await nextPoll(call.signal);
       }
     },
   });
@@ -64,11 +60,8 @@ function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps)
   let poll = Promise.withResolvers<void>();
 
   return {
-    /**
-     * Adds a watcher and returns the function that removes it. Throws `exhausted` when there are
-     * too many.
-     */
-    join(): () => void {
+    /** Adds a watcher until it is disposed of. Throws `exhausted` when there are too many. */
+    join(): Disposable {
       if (watchers >= maxWatchers) {
         throw new DomainError('exhausted', 'too_many_watchers', 'Too many clients watch.', {
           retryAfterMs: 10_000,
@@ -80,11 +73,13 @@ function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps)
         poll.resolve();
         poll = Promise.withResolvers();
       }, watchIntervalMs).unref();
-      return () => {
-        watchers -= 1;
-        if (watchers > 0) return;
-        clearInterval(timer);
-        timer = undefined;
+      return {
+        [Symbol.dispose]() {
+          watchers -= 1;
+          if (watchers > 0) return;
+          clearInterval(timer);
+          timer = undefined;
+        },
       };
     },
     /** Resolves at the next poll. Rejects with the signal's reason. */

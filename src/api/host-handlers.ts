@@ -9,7 +9,6 @@ import {
 import { defined } from '../domain/defined.ts';
 import { invalidField } from '../domain/errors.ts';
 import { integerInRange } from '../domain/limits.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { HostManagement } from '../service/crawlers/host-management.ts';
 import type {
   HostOrder as DomainOrder,
@@ -17,8 +16,8 @@ import type {
   HostWait,
   ListedHost,
 } from '../service/reads/host-list.ts';
-import { authenticateCall } from './authenticate-call.ts';
-import { nameOnWire, optionalTimestamp } from './crawler-messages.ts';
+import { callerOf } from './caller-of.ts';
+import { nameOnWire, optionalTimestamp, toFailureCounts } from './crawler-messages.ts';
 import { type Method, toMethods } from './method.ts';
 
 const ORDERS = {
@@ -43,14 +42,13 @@ const MAX_CONTAINS = 253;
 
 /** The methods of the host service. */
 export function hostHandlers(deps: {
-  readonly authenticator: Authenticator;
   readonly hostReads: HostReads;
   readonly hosts: HostManagement;
 }): Method[] {
-  const { authenticator, hosts } = deps;
+  const { hosts } = deps;
   return toMethods(HostService, {
     async listHosts(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { maxCount, hostContains } = request;
       if (hostContains.length > MAX_CONTAINS) {
         throw invalidField('host_contains', `host_contains takes ${MAX_CONTAINS} characters.`);
@@ -63,17 +61,17 @@ export function hostHandlers(deps: {
       return { hosts: found.hosts.map(toHostMessage), queuedHosts: BigInt(found.queuedHosts) };
     },
     async pauseHost(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       return { host: await hosts.pause(owner, request.name, request.host), paused: true };
     },
     async unpauseHost(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       return { host: await hosts.unpause(owner, request.name, request.host), paused: false };
     },
     async purgeHost(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
-      const { purged, hasMore } = await hosts.purge(owner, request.name, request.host);
-      return { purged: BigInt(purged), hasMore };
+      const owner = callerOf(call);
+      const { removed, hasMore } = await hosts.purge(owner, request.name, request.host);
+      return { purged: BigInt(removed), hasMore };
     },
   });
 }
@@ -86,15 +84,12 @@ export function toHostWaitMessage(wait: HostWait): MessageInitShape<typeof HostW
 
 function toHostMessage(row: ListedHost): MessageInitShape<typeof HostSchema> {
   const { host, running, perSecond, queued, wait } = row;
-  const failures = Object.entries(row.failures)
-    .map(([reason, count]) => ({ reason, count: BigInt(count) }))
-    .sort((a, b) => Number(b.count - a.count));
   return {
     host,
     running,
     tries: BigInt(row.tries),
     failed: BigInt(row.failed),
-    failures,
+    failures: toFailureCounts(row.failures),
     perSecond,
     meanMs: Math.round(row.meanMs),
     ...defined({

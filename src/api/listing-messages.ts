@@ -12,6 +12,7 @@ import {
 import type { TokenOwner } from '../domain/account.ts';
 import { toWall, type WallClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
+import { invalidField } from '../domain/errors.ts';
 import type { AccountActivity } from '../service/reads/account-activity.ts';
 import type { FailureKind as DomainFailureKind, FailureGroup } from '../service/reads/failures.ts';
 import type {
@@ -46,9 +47,17 @@ const FAILURE_KINDS = {
   delivery: FailureKind.DELIVERY,
 } as const satisfies Record<DomainFailureKind, FailureKind>;
 
-/** The state of a job from the wire; undefined when the request does not specify one. */
-export function toJobState(value: JobState): ShownJob['state'] | undefined {
-  return nameOnWire(JOB_STATES, value);
+/**
+ * The state of a job that waits, from the wire; undefined when the request does not specify one.
+ * Throws `invalid` naming `field` for a running one.
+ */
+export function toQueuedState(
+  field: string,
+  value: JobState,
+): Exclude<ShownJob['state'], 'running'> | undefined {
+  const state = nameOnWire(JOB_STATES, value);
+  if (state !== 'running') return state;
+  throw invalidField(field, `${field} must be one of waiting, retrying, scheduled.`);
 }
 
 /** How a crawl ended, from the wire; undefined when the request does not specify it. */

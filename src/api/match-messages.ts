@@ -9,8 +9,8 @@ import type { MatchFilter } from '../domain/match-filter.ts';
 import type { MatchAction, MatchRequest } from '../service/batches/act-on-matches.ts';
 import { nameOnWire } from './crawler-messages.ts';
 import { toDeliveryState } from './delivery-messages.ts';
-import { toCrawlOutcome, toJobState } from './listing-messages.ts';
-import { toPage } from './page-token.ts';
+import { toCrawlOutcome, toQueuedState } from './listing-messages.ts';
+import { fromPageToken } from './page-token.ts';
 import { toRange } from './to-date.ts';
 
 const ACTIONS: Readonly<Record<MatchAction, WireAction>> = {
@@ -49,17 +49,13 @@ export function toMatchFilter(message: WireFilter | undefined): MatchFilter | un
 /** An action and what it is about, from the wire. */
 export function toMatchRequest(request: ActOnMatchesRequest): MatchRequest {
   const action = nameOnWire(ACTIONS, request.action);
-  const jobState = toJobState(request.jobState);
-  if (jobState === 'running') {
-    throw invalidField('job_state', 'job_state must be one of waiting, retrying, scheduled.');
-  }
   return {
     action,
+    jobState: toQueuedState('job_state', request.jobState),
     filter: toMatchFilter(request.filter) ?? {},
-    jobState,
     deliveryState: toDeliveryState(request.deliveryState),
     outcome: toCrawlOutcome(request.outcome),
     isEstimate: request.estimate,
-    cursor: toPage({ pageSize: 0, pageToken: request.pageToken }).after,
+    cursor: fromPageToken(request.pageToken),
   };
 }

@@ -76,7 +76,6 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
   });
   const methods = [
     ...crawlerHandlers({
-      authenticator,
       crawlers: service.crawlers,
       jobs: service.jobs,
       asyncJobs: service.asyncJobs,
@@ -85,7 +84,6 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       clock,
     }),
     ...pushHandlers({
-      authenticator,
       tokenWatch: service.tokenWatch,
       pushing: service.pushing,
       pushAgain: service.pushAgain,
@@ -104,14 +102,12 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       logger,
     }),
     ...statsHandlers({
-      authenticator,
       statistics: service.statistics,
       timelines: service.timelines,
       quotas: service.quotas,
       limits,
     }),
     ...activityHandlers({
-      authenticator,
       tokenWatch: service.tokenWatch,
       listings: service.listings,
       listFailures: service.listFailures,
@@ -122,19 +118,16 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
       clock,
     }),
     ...batchHandlers({
-      authenticator,
       tokenWatch: service.tokenWatch,
       batches: service.batches,
       quotas: service.quotas,
     }),
-    ...hostHandlers({ authenticator, hostReads: service.hostReads, hosts: service.hosts }),
+    ...hostHandlers({ hostReads: service.hostReads, hosts: service.hosts }),
     ...proxyHandlers({
-      authenticator,
       pools: service.accountPools,
       listProxies: service.listProxies,
     }),
     ...watchHandlers({
-      authenticator,
       tokenWatch: service.tokenWatch,
       watches: service.watches,
       quotas: service.quotas,

@@ -25,11 +25,14 @@ export function toPage(
 } {
   const { pageSize, pageToken } = request;
   const limit = pageSize === 0 ? DEFAULT_PAGE : integerInRange('page_size', pageSize, 1, maxSize);
-  const after = Buffer.from(pageToken, 'base64url').toString();
-  if (Buffer.from(after).toString('base64url') !== pageToken) {
-    throw invalidPageToken();
-  }
-  return { limit, after };
+  return { limit, after: fromPageToken(pageToken) };
+}
+
+/** What {@link toPageToken} made a token of; empty for the first page. Throws `invalid`. */
+export function fromPageToken(pageToken: string): string {
+  const cursor = Buffer.from(pageToken, 'base64url').toString();
+  if (toPageToken(cursor) !== pageToken) throw invalidPageToken();
+  return cursor;
 }
 
 /**
@@ -37,9 +40,7 @@ export function toPage(
  * follows.
  */
 export function nextPageToken(rows: readonly { readonly name: string }[], limit: number): string {
-  const last = rows.at(-1);
-  if (last === undefined || rows.length < limit) return '';
-  return Buffer.from(last.name).toString('base64url');
+  return rows.length < limit ? '' : toPageToken(rows.at(-1)?.name);
 }
 
 /** The part of a listing that a list request asks for. Throws as {@link toPage} does. */

@@ -10,19 +10,17 @@ import type {
   OwnPoolDetails,
   OwnPoolInput,
 } from '../service/accounts/account-pools.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Service } from '../service/service.ts';
-import { authenticateCall } from './authenticate-call.ts';
+import { callerOf } from './caller-of.ts';
 import { type Method, toMethods } from './method.ts';
 import { toProxyMessage } from './proxy-messages.ts';
 
 /** The methods of the proxy service. */
 export function proxyHandlers(deps: {
-  readonly authenticator: Authenticator;
   readonly pools: AccountPools;
   readonly listProxies: Service['listProxies'];
 }): Method[] {
-  const { authenticator, pools } = deps;
+  const { pools } = deps;
 
   function withProxies(accountId: string, details: OwnPoolDetails) {
     const proxies = deps.listProxies(accountId, [details.pool]).map(toProxyMessage);
@@ -31,25 +29,25 @@ export function proxyHandlers(deps: {
 
   return toMethods(ProxyService, {
     async createProxyPool(request, call) {
-      const { accountId } = (await authenticateCall(authenticator, request, call)).account;
+      const { accountId } = callerOf(call).account;
       const made = await pools.create(accountId, request.name, toInput(request));
       return { pool: withProxies(accountId, made) };
     },
-    async listProxyPools(request, call) {
-      const { accountId } = (await authenticateCall(authenticator, request, call)).account;
+    async listProxyPools(_request, call) {
+      const { accountId } = callerOf(call).account;
       return { pools: (await pools.list(accountId)).map(toPoolMessage) };
     },
     async getProxyPool(request, call) {
-      const { accountId } = (await authenticateCall(authenticator, request, call)).account;
+      const { accountId } = callerOf(call).account;
       return { pool: withProxies(accountId, await pools.get(accountId, request.name)) };
     },
     async updateProxyPool(request, call) {
-      const { accountId } = (await authenticateCall(authenticator, request, call)).account;
+      const { accountId } = callerOf(call).account;
       const changed = await pools.update(accountId, request.name, toInput(request));
       return { pool: withProxies(accountId, changed) };
     },
     async deleteProxyPool(request, call) {
-      const { accountId } = (await authenticateCall(authenticator, request, call)).account;
+      const { accountId } = callerOf(call).account;
       await pools.remove(accountId, request.name);
       return {};
     },

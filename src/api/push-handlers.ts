@@ -9,10 +9,8 @@ import {
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { TokenOwner } from '../domain/account.ts';
 import { defined } from '../domain/defined.ts';
-import type { DomainError } from '../domain/errors.ts';
 import { ignoredParameters } from '../domain/parameters.ts';
 import { CB_STATUS } from '../domain/status.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { TokenWatch, WatchedToken } from '../service/accounts/token-watch.ts';
 import type { AgainSelection, PushAgain } from '../service/batches/push-again.ts';
 import type { InlineCrawls, InlineResult } from '../service/crawls/inline-crawl.ts';
@@ -20,17 +18,16 @@ import type { ReadSitemap, SitemapUrl } from '../service/crawls/read-sitemap.ts'
 import type { CrawlInput } from '../service/queue/crawl-request.ts';
 import type { PushedItem, Pushing } from '../service/queue/push.ts';
 import type { PushInput } from '../service/queue/push-input.ts';
-import { authenticateCall } from './authenticate-call.ts';
+import { callerOf } from './caller-of.ts';
 import { toParameters } from './crawl-parameters.ts';
 import { type Call, type Method, toMethods } from './method.ts';
-import { toPage, toPageToken } from './page-token.ts';
+import { fromPageToken, toPageToken } from './page-token.ts';
 import { toDate, toRange } from './to-date.ts';
 import { refusalOf } from './unreadable.ts';
 import { whileAuthenticated } from './while-authenticated.ts';
 
 /** What the push service works with. */
 export interface PushHandlerDeps {
-  readonly authenticator: Authenticator;
   readonly tokenWatch: TokenWatch;
   readonly pushing: Pushing;
   readonly pushAgain: PushAgain;
@@ -42,20 +39,18 @@ export interface PushHandlerDeps {
 
 /** The methods of the push service. */
 export function pushHandlers(deps: PushHandlerDeps): Method[] {
-  const { authenticator, tokenWatch, pushing, pushAgain, readSitemap, inlineCrawls } = deps;
+  const { tokenWatch, pushing, pushAgain, readSitemap, inlineCrawls } = deps;
 
   async function* pushStream(requests: AsyncIterable<PushStreamRequest>, call: Call) {
-    let token = '';
     let crawler = '';
     let last: { readonly token: string; readonly watched: WatchedToken } | undefined;
     try {
       for await (const request of requests) {
-        token = request.token === '' ? token : request.token;
         crawler = request.crawler === '' ? crawler : request.crawler;
-        const caller = await authenticateCall(authenticator, { token }, call);
+        const { token = '' } = call.caller ?? {};
         if (last?.token !== token) {
           last?.watched[Symbol.dispose]();
-          last = { token, watched: tokenWatch.watch(call.caller?.token ?? '', caller) };
+          last = { token, watched: tokenWatch.watch(token, callerOf(call)) };
         }
         // The token may have been replaced since it was checked for an earlier message.
         last.watched.signal.throwIfAborted();
@@ -71,7 +66,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
 
   return toMethods(PushService, {
     async push(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const input = toPushInput(request);
       return {
         ...(await pushing.push(owner, request.crawler, input, call.traceparent)),
@@ -79,7 +74,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       };
     },
     async pushBatch(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const items = request.items.map(toPushInput);
       const results = await pushing.pushBatch(
         owner,
@@ -92,7 +87,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
     },
     pushStream,
     async *readSitemap(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       // A sitemap is held as a whole while it is read.
       await call.room.take(SITEMAP_BYTES);
       const { url } = request;
@@ -103,22 +98,19 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       }
     },
     async *pushAgain(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
-      const { crawler, pageToken } = request;
-      const { after: cursor } = toPage({ pageSize: 0, pageToken });
-      const selection = { ...toAgainSelection(request), cursor };
-      const open = (signal: AbortSignal) => pushAgain(owner, crawler, selection, signal);
+      const owner = callerOf(call);
+      const selection = toAgainSelection(request);
+      const open = (signal: AbortSignal) => pushAgain(owner, request.crawler, selection, signal);
       for await (const part of whileAuthenticated(tokenWatch, call, owner, open)) {
-        const results = part.items.map(({ of, pushed }) =>
-          'rid' in pushed
-            ? { againOf: of, ...pushed }
-            : { againOf: of, error: errorMessage(pushed.error) },
-        );
+        const results = part.items.map(({ of, pushed }) => ({
+          againOf: of,
+          ...resultMessage(pushed),
+        }));
         yield { results, nextPageToken: toPageToken(part.cursor) };
       }
     },
     async crawl(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const input = toCrawlInput(request);
       const ignored = ignoredParameters(input.parameters, owner.tokenType);
       if (request.async === true) {
@@ -148,16 +140,10 @@ function toSitemapUrl({ url, lastmod }: SitemapUrl) {
   return { url, ...defined({ lastmod: lastmod && timestampFromDate(lastmod) }) };
 }
 
-function toAgainSelection(request: PushAgainRequest): Omit<AgainSelection, 'cursor'> {
-  const { batch, reason, originalStatus, rids, intoBatch, from, to } = request;
-  return {
-    batch,
-    reason,
-    originalStatus,
-    rids,
-    intoBatch,
-    ...toRange({ from, to }),
-  };
+function toAgainSelection(request: PushAgainRequest): AgainSelection {
+  const { batch, reason, originalStatus, rids, intoBatch, pageToken } = request;
+  const cursor = fromPageToken(pageToken);
+  return { batch, reason, originalStatus, rids, intoBatch, cursor, ...toRange(request) };
 }
 
 function crawlResponse(
@@ -195,13 +181,7 @@ interface Crawlable {
 
 function toCrawlInput(request: Crawlable): CrawlInput {
   const { url, method, body, postContentType } = request;
-  return {
-    url,
-    method,
-    body,
-    postContentType,
-    parameters: toParameters(request.parameters),
-  };
+  return { url, method, body, postContentType, parameters: toParameters(request.parameters) };
 }
 
 function toPushInput(
@@ -219,12 +199,8 @@ function toPushInput(
   },
 ): PushInput {
   return {
+    ...toCrawlInput(item),
     refusal: refusalOf(item),
-    url: item.url,
-    method: item.method,
-    body: item.body,
-    postContentType: item.postContentType,
-    parameters: toParameters(item.parameters),
     callbackHeaders: item.callbackHeaders,
     queueTimeout: item.queueTimeout,
     metadata: item.metadata,
@@ -251,10 +227,8 @@ function resultMessages(
   });
 }
 
-function resultMessage(item: PushedItem): MessageInitShape<typeof PushResultSchema> {
-  return 'rid' in item ? item : { error: errorMessage(item.error) };
-}
-
-function errorMessage({ reason, message, field = '', retryAfterMs = 0 }: DomainError) {
-  return { code: reason, message, field, retryAfterMs };
+function resultMessage(item: PushedItem) {
+  if ('rid' in item) return item;
+  const { reason: code, message, field = '', retryAfterMs = 0 } = item.error;
+  return { error: { code, message, field, retryAfterMs } };
 }

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
+import { getOrInsert } from '../domain/get-or-insert.ts';
 
 /** Deeper messages are refused; requests of this API nest three levels deep. */
 const MAX_DEPTH = 32;
@@ -110,11 +111,11 @@ type Fields = ReadonlyMap<number, FieldShape>;
 const known = new WeakMap<DescMessage, Fields>();
 
 function fieldShapes(desc: DescMessage): Fields {
-  const found = known.get(desc);
-  if (found !== undefined) return found;
-  const fields = new Map(desc.fields.map((field) => [field.number, toFieldShape(field)]));
-  known.set(desc, fields);
-  return fields;
+  return getOrInsert(
+    known,
+    desc,
+    () => new Map(desc.fields.map((field) => [field.number, toFieldShape(field)])),
+  );
 }
 
 function toFieldShape(field: DescField): FieldShape {

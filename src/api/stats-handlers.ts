@@ -17,27 +17,25 @@ import {
   type TimelineRange,
   timelineFields,
 } from '../domain/timeline.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
 import { type CrawlerStatistics, type Statistics, sum } from '../service/reads/statistics.ts';
 import type { Timelines } from '../service/reads/timelines.ts';
-import { authenticateCall } from './authenticate-call.ts';
+import { callerOf } from './caller-of.ts';
 import { toActivityMessage, toStatus, toTokenTypeValue } from './crawler-messages.ts';
 import { type Method, toMethods } from './method.ts';
 import { quotasMessage } from './quota-messages.ts';
 
 /** The methods of the stats service. The two limits are those pushes are held to. */
 export function statsHandlers(deps: {
-  readonly authenticator: Authenticator;
   readonly statistics: Statistics;
   readonly timelines: Timelines;
   readonly quotas: Pick<Quotas, 'report'>;
   readonly limits: { readonly crawlerQueue: number; readonly accountQueue: number };
 }): Method[] {
-  const { authenticator, statistics, timelines, quotas, limits } = deps;
+  const { statistics, timelines, quotas, limits } = deps;
   return toMethods(StatsService, {
     async getTimeline(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const range = RANGES[request.range] ?? 'hour';
       const found = await timelines.read(owner, request.crawlers, range);
       return {
@@ -46,7 +44,7 @@ export function statsHandlers(deps: {
       };
     },
     async getStats(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { historyFrom, historyTo } = request;
       const [found, report] = await Promise.all([
         statistics.read(owner, historyFrom, historyTo),

@@ -20,9 +20,11 @@ import type { TokenWatch } from '../service/accounts/token-watch.ts';
 import type { MarkdownPages } from '../service/reads/markdown-pages.ts';
 import type { ResultChunk, ResultStreams } from '../service/reads/result-streams.ts';
 import type { Storage } from '../service/reads/storage.ts';
-import { authenticateCall } from './authenticate-call.ts';
+import { callerOf } from './caller-of.ts';
 import { gzipBody } from './gzip-body.ts';
 import { type Call, type Method, toMethods } from './method.ts';
+
+type ResultMessage = MessageInitShape<typeof StoredResultSchema>;
 
 /** How often a page is in memory: as read, in its message, encoded, and in its envelope. */
 const COPIES = 4;
@@ -75,9 +77,13 @@ export function storageHandlers(deps: {
     rids: readonly string[],
     bytes: number,
     call: Call,
-  ): Promise<StoredResult[]> {
+  ): Promise<ResultMessage[]> {
     await makeRoom(call, bytes);
-    return storage.getMany(owner, rids);
+    const messages: ResultMessage[] = [];
+    for (const result of await storage.getMany(owner, rids)) {
+      messages.push(await resultMessage(result, call));
+    }
+    return messages;
   }
 
   /** Shows held results again. If that fails, they are readable when the hold ends. */
@@ -102,7 +108,7 @@ export function storageHandlers(deps: {
 
   /** Opening a stream counts as a call of the account. */
   async function* streamResults(request: StreamResultsRequest, call: Call) {
-    const owner = await authenticateCall(authenticator, request, call);
+    const owner = callerOf(call);
     quotas.takeRequest(owner.account);
     using watched = tokenWatch.watch(call.caller?.token ?? '', owner);
     const signal = AbortSignal.any([call.signal, watched.signal]);
@@ -121,7 +127,7 @@ export function storageHandlers(deps: {
 
   return toMethods(StorageService, {
     async getResult(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const bytes = request.rid === '' ? 0 : await storage.pageBytes(owner, request.rid);
       await makeRoom(call, bytes);
       const result = await storage.get(owner, request.rid, request.url);
@@ -133,24 +139,22 @@ export function storageHandlers(deps: {
       return { result: await resultMessage(markdown, call) };
     },
     async bulkGetResults(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { autoDelete } = request;
       const selection = await storage.select(owner, request.rids, { holds: autoDelete });
       const { rids, bytes, deferred } = selection;
       const held = autoDelete ? rids : [];
       try {
         const results = await readMany(owner, rids, bytes, call);
-        const messages: Awaited<ReturnType<typeof resultMessage>>[] = [];
-        for (const result of results) messages.push(await resultMessage(result, call));
         if (held.length > 0) endHold(owner, held, call);
-        return { results: messages, deferredRids: [...deferred] };
+        return { results, deferredRids: [...deferred] };
       } catch (error) {
         void release(owner, held);
         throw error;
       }
     },
     async deleteResult(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       if (request.rid === '') {
         throw missingField('rid');
       }
@@ -161,7 +165,7 @@ export function storageHandlers(deps: {
       return { success: 'The Storage item has been deleted successfully' };
     },
     async bulkDeleteResults(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const removed = await storage.remove(owner, request.rids);
       return {
         results: request.rids.map((rid) => ({
@@ -172,7 +176,7 @@ export function storageHandlers(deps: {
       };
     },
     async listRids(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       const { limit, scrollId } = request;
       const order = request.scrollOrder === ScrollOrder.ASC ? 'asc' : 'desc';
       const page = await storage.rids(owner, { limit, order, cursor: scrollId });
@@ -180,27 +184,18 @@ export function storageHandlers(deps: {
     },
     streamResults,
     async getBatchResults(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       if (request.batch === '') throw missingField('batch');
-      const {
-        results: found,
-        bytes,
-        resumeToken,
-        isEnd,
-      } = await resultStreams.next(owner, request);
-      const rids = found.map(({ rid }) => rid);
-      const messages: Awaited<ReturnType<typeof resultMessage>>[] = [];
-      for (const result of await readMany(owner, rids, bytes, call)) {
-        messages.push(await resultMessage(result, call));
-      }
-      return { results: messages, resumeToken, isEnd };
+      const { bytes, resumeToken, isEnd, ...chunk } = await resultStreams.next(owner, request);
+      const rids = chunk.results.map(({ rid }) => rid);
+      return { results: await readMany(owner, rids, bytes, call), resumeToken, isEnd };
     },
     async acknowledgeResults(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+      const owner = callerOf(call);
       return { removed: BigInt(await resultStreams.acknowledge(owner, request)) };
     },
-    async countResults(request, call) {
-      const owner = await authenticateCall(authenticator, request, call);
+    async countResults(_request, call) {
+      const owner = callerOf(call);
       return { totalCount: BigInt(await storage.count(owner)) };
     },
   });
@@ -215,10 +210,7 @@ async function toGzip(result: StoredResult, call: Call): Promise<StoredResult> {
 }
 
 /** The message of a result, whose page is gzip. */
-async function resultMessage(
-  result: StoredResult,
-  call: Call,
-): Promise<MessageInitShape<typeof StoredResultSchema>> {
+async function resultMessage(result: StoredResult, call: Call): Promise<ResultMessage> {
   const { body } = await toGzip(result, call);
   return {
     rid: result.rid,

@@ -1,3 +1,13 @@
+import type { DescMethod } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { methodName } from './method.ts';
+
+/** Throws UNAVAILABLE when the server is shutting down, which ends the streams of a method. */
+export function assertNotDrained(draining: AbortSignal, desc: DescMethod): void {
+  if (!draining.aborted) return;
+  throw new ConnectError(`${methodName(desc)}: the server is shutting down.`, Code.Unavailable);
+}
+
 /**
  * Yields the values of `source` until it ends or `signal` is aborted, whichever comes first. A
  * value that was taken from `source` is always yielded.

@@ -3,32 +3,29 @@ import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import type { TokenOwner } from '../domain/account.ts';
 import { toWall, type WallClock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
 import type { TokenWatch } from '../service/accounts/token-watch.ts';
 import type { Watches } from '../service/watches/watches.ts';
-import { authenticateCall } from './authenticate-call.ts';
+import { callerOf } from './caller-of.ts';
 import { toCrawlerMessage } from './crawler-messages.ts';
 import { toAccountActivityMessage } from './listing-messages.ts';
 import { type Call, type Method, toMethods } from './method.ts';
 
 /** The methods of the watch service. Opening a stream counts as a call of the account. */
 export function watchHandlers(deps: {
-  readonly authenticator: Authenticator;
   readonly tokenWatch: TokenWatch;
   readonly watches: Watches;
   readonly quotas: Pick<Quotas, 'takeRequest'>;
   readonly clock: WallClock;
 }): Method[] {
-  const { authenticator, tokenWatch, watches, quotas, clock } = deps;
+  const { tokenWatch, watches, quotas, clock } = deps;
 
   /** Opens a stream, and ends it soon after its token has stopped being right. */
   async function* checked<News>(
-    request: { readonly token: string },
     call: Call,
     open: (owner: TokenOwner, signal: AbortSignal) => AsyncIterable<News>,
   ): AsyncGenerator<{ readonly news: News; readonly owner: TokenOwner }, void, undefined> {
-    const owner = await authenticateCall(authenticator, request, call);
+    const owner = callerOf(call);
     quotas.takeRequest(owner.account);
     using watched = tokenWatch.watch(call.caller?.token ?? '', owner);
     for await (const news of open(owner, AbortSignal.any([call.signal, watched.signal]))) {
@@ -41,7 +38,7 @@ export function watchHandlers(deps: {
       const { nameContains } = request;
       const open = (owner: TokenOwner, signal: AbortSignal) =>
         watches.crawlers(owner, nameContains, signal);
-      for await (const { news } of checked(request, call, open)) {
+      for await (const { news } of checked(call, open)) {
         const now = news.observedAt;
         yield {
           crawlers: news.changed.map(({ crawler, ...read }) =>
@@ -58,7 +55,7 @@ export function watchHandlers(deps: {
     async *watchCrawler(request, call) {
       const open = (owner: TokenOwner, signal: AbortSignal) =>
         watches.crawler(owner, request.name, signal);
-      for await (const { news } of checked(request, call, open)) {
+      for await (const { news } of checked(call, open)) {
         const { crawler: row, observedAt: now } = news;
         yield {
           ...defined({
@@ -70,9 +67,9 @@ export function watchHandlers(deps: {
       }
     },
 
-    async *watchActivity(request, call) {
+    async *watchActivity(_request, call) {
       const open = (owner: TokenOwner, signal: AbortSignal) => watches.activity(owner, signal);
-      for await (const { news, owner } of checked(request, call, open)) {
+      for await (const { news, owner } of checked(call, open)) {
         const { activity, observedAt } = news;
         yield {
           ...defined({ activity: activity && toAccountActivityMessage(owner, activity, clock) }),

@@ -9,6 +9,7 @@ import { type AppTiming, appTiming } from '../config/timing.ts';
 import { unusedSettings } from '../config/unused-settings.ts';
 import { VERSION } from '../config/version.ts';
 import type { Clock, ServiceClock } from '../domain/clock.ts';
+import { HOUR_MS } from '../domain/durations.ts';
 import type { AdjustableLogger, Logger } from '../domain/logger.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
 import { noTracing, type Tracing } from '../domain/tracing.ts';
@@ -179,7 +180,7 @@ async function openBackups(
 }
 
 function backupEveryMs({ backupEveryHours }: Pick<Config, 'backupEveryHours'>): number {
-  return backupEveryHours * 3_600_000;
+  return backupEveryHours * HOUR_MS;
 }
 
 /** Opens the traces; without an endpoint nothing is loaded for them. */

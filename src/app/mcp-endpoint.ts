@@ -45,7 +45,8 @@ export function createMcpEndpoint(deps: McpEndpointDeps): McpEndpoint | undefine
     const token = parseBearer(request.headers.authorization);
     const { remote } = requestNote(request);
     const owner = await authenticator.authenticate(token, remote);
-    const leave = enter(owner.account.accountId);
+    const place = enter(owner.account.accountId);
+    const leave = (): void => place[Symbol.dispose]();
     // A client that has disconnected while its token was looked up closes nothing any more.
     if (isGone(response)) leave();
     else response.once('close', leave);

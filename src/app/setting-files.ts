@@ -2,6 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import { ConfigError } from '../config/config.ts';
+import { errorText } from '../domain/error-text.ts';
 import { makeFolder } from '../domain/make-folder.ts';
 
 /** What the files of `TLS_CERT` and `TLS_KEY` hold, in PEM. */
@@ -51,15 +52,11 @@ export function chromiumPathWarning(chromiumPath: string): string | undefined {
     accessSync(chromiumPath, constants.X_OK);
     return undefined;
   } catch (error) {
-    return `CHROMIUM_PATH cannot be run (${textOf(error)}): crawls of the JavaScript token wait until it can`;
+    return `CHROMIUM_PATH cannot be run (${errorText(error)}): crawls of the JavaScript token wait until it can`;
   }
 }
 
 /** The error of a setting whose value cannot be used, with the message of its cause. */
 export function unusable(variable: string, problem: string, cause: unknown): ConfigError {
-  return new ConfigError(`${variable}: ${problem} (${textOf(cause)})`, { cause });
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return new ConfigError(`${variable}: ${problem} (${errorText(cause)})`, { cause });
 }

@@ -1,6 +1,8 @@
 import { statfs } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
+import { errorText } from '../domain/error-text.ts';
+import { oneAtATime } from '../domain/one-at-a-time.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
 import type { CheckedBrowser } from '../engine/browser/check-browser.ts';
 import { missingLibraryAdvice } from '../engine/browser/chromium-libraries.ts';
@@ -93,29 +95,24 @@ function mailCheck({ smtpUrl, mailFrom }: Config): SetupCheck {
 
 function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck[] {
   const { chromiumPath, chromiumSandbox: sandbox, chromiumWebgl: webgl } = config;
-  let checking: Promise<CheckedBrowser> | undefined;
-
   async function isThere(): Promise<boolean> {
     const { findChromium } = await import('../engine/browser/chromium-binary.ts');
     return (await findChromium(chromiumPath).catch(() => undefined)) !== undefined;
   }
 
-  async function startBrowser(): Promise<CheckedBrowser> {
+  /** Both checks are tried at the same time, and share one browser. */
+  const startBrowser = oneAtATime(async () => {
     const { checkBrowser } = await import('../engine/browser/check-browser.ts');
     return checkBrowser({ chromiumPath, sandbox, webgl, logger });
-  }
+  });
 
-  /** Both checks are tried at the same time, and share one browser. */
   async function tryWith(
     find: (found: CheckedBrowser) => string | SetupFinding,
   ): Promise<string | SetupFinding> {
-    checking ??= startBrowser().finally(() => {
-      checking = undefined;
-    });
     try {
-      return find(await checking);
+      return find(await startBrowser());
     } catch (error) {
-      const finding = error instanceof Error ? error.message : String(error);
+      const finding = errorText(error);
       const advice = missingLibraryAdvice(finding);
       if (advice === undefined) throw error;
       return { state: 'failed', finding, advice };

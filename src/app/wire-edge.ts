@@ -7,6 +7,7 @@ import type { Backups } from '../backup/backups.ts';
 import { VERSION } from '../config/version.ts';
 import { createConsoleSite } from '../console-assets/console-site.ts';
 import type { ConsoleSessions } from '../console-session/console-sessions.ts';
+import { oneAtATime } from '../domain/one-at-a-time.ts';
 import { createEdge, type Edge } from '../edge/edge.ts';
 import { databaseAnswers } from '../observability/database-answers.ts';
 import { compatAdapters } from '../rest/compat/compat-adapters.ts';
@@ -42,7 +43,7 @@ export function wireEdge(
   { service, store, operator, backups, sessions, tlsFiles }: EdgeParts,
 ): Edge {
   const { config, logger, clock, pools, publicUrl } = context;
-  const isReady = sharingAnswers(() => databaseAnswers(() => store.ping()));
+  const isReady = oneAtATime(() => databaseAnswers(() => store.ping()));
   const admission = withAudit(createAdmission(service.authenticator), logger);
   const table = createMethods({
     service,
@@ -96,13 +97,4 @@ export function wireEdge(
     version: VERSION,
     tracing: context.tracing,
   });
-}
-
-/** Calls that arrive while an answer is awaited get the same answer. */
-function sharingAnswers<Value>(ask: () => Promise<Value>): () => Promise<Value> {
-  let asked: Promise<Value> | undefined;
-  return () =>
-    (asked ??= ask().finally(() => {
-      asked = undefined;
-    }));
 }

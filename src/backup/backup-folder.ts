@@ -1,6 +1,7 @@
-import { join } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { errorText } from '../domain/error-text.ts';
 import { DomainError } from '../domain/errors.ts';
+import { databaseFile } from '../store/sqlite/private-file.ts';
 import type { BackupContent } from './check-backup.ts';
 import { assertReadable, assertWritable } from './usable-path.ts';
 import { type BackupProgress, writeBackup } from './write-backup.ts';
@@ -14,7 +15,7 @@ export async function backupFolder(options: {
   readonly file: string;
   readonly onProgress: (progress: BackupProgress) => void;
 }): Promise<BackupContent> {
-  const path = join(options.dataDir, 'queued-crawler.db');
+  const path = databaseFile(options.dataDir);
   await assertReadable(path);
   await assertWritable(options.file);
   using database = openUnused(path);
@@ -40,7 +41,7 @@ export function openUnused(path: string): DatabaseSync {
     return database;
   } catch (error) {
     database?.close();
-    const text = error instanceof Error ? error.message : String(error);
+    const text = errorText(error);
     throw /locked|busy/i.test(text)
       ? new DomainError('failed_precondition', 'data_dir_in_use', IN_USE)
       : new DomainError('failed_precondition', 'no_database', `${path}: ${text}.`);

@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
+import { errorText } from '../domain/error-text.ts';
 import type { BackupContent } from './check-backup.ts';
 
 /** What the check found. */
@@ -19,13 +20,9 @@ function check(path: string): CheckAnswer {
   return { version, ...(counts as Record<(typeof TABLES)[number], number>) };
 }
 
-function faultOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 const { path } = workerData as { path: string };
 try {
   parentPort?.postMessage(check(path));
 } catch (error) {
-  parentPort?.postMessage({ fault: faultOf(error) } satisfies CheckAnswer);
+  parentPort?.postMessage({ fault: errorText(error) } satisfies CheckAnswer);
 }

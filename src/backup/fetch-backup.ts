@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { json } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { defined } from '../domain/defined.ts';
+import { errorText } from '../domain/error-text.ts';
 import { DomainError, type ErrorKind } from '../domain/errors.ts';
 import { fileFailure } from '../domain/file-failure.ts';
 import { type BackupContent, checkBackup } from './check-backup.ts';
@@ -16,6 +17,18 @@ import { type BackupProgress, sync } from './write-backup.ts';
 export type FetchProgress =
   | BackupProgress
   | { readonly step: 'fetch'; readonly bytes: number; readonly of: number };
+
+/** The progress for a person. */
+export function progressText(progress: FetchProgress): string {
+  switch (progress.step) {
+    case 'copy':
+      return `${progress.copied} of ${progress.total} pages`;
+    case 'fetch':
+      return `${progress.bytes} of ${progress.of} bytes`;
+    case 'check':
+      return 'the copy is checked';
+  }
+}
 
 /**
  * Lets a running service make a backup, and fetches it into `file`, checked there. Throws
@@ -107,7 +120,7 @@ function parseLine(
 }
 
 function unanswered(base: string, cause: unknown): DomainError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = errorText(cause);
   const message = `The service at ${base} does not answer: ${reason}.`;
   return new DomainError('unavailable', 'service_unavailable', message, { cause });
 }

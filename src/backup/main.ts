@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { fileFailureText } from '../domain/file-failure.ts';
 import { backupFolder } from './backup-folder.ts';
 import type { BackupContent } from './check-backup.ts';
-import { type FetchProgress, fetchBackup } from './fetch-backup.ts';
+import { type FetchProgress, fetchBackup, progressText } from './fetch-backup.ts';
 import { restoreBackup } from './restore-backup.ts';
 
 const HELP = `Backs up and restores the embedded database.
@@ -24,12 +24,7 @@ let printedAt = 0;
 function print(progress: FetchProgress): void {
   if (progress.step !== 'check' && Date.now() - printedAt < 1_000) return;
   printedAt = Date.now();
-  const text = {
-    copy: () => ('copied' in progress ? `${progress.copied} of ${progress.total} pages` : ''),
-    check: () => 'the copy is checked',
-    fetch: () => ('bytes' in progress ? `${progress.bytes} of ${progress.of} bytes` : ''),
-  }[progress.step]();
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${progressText(progress)}\n`);
 }
 
 function describe({ version, ...counts }: BackupContent): string {

@@ -1,16 +1,14 @@
 import { existsSync } from 'node:fs';
 import { chmod, copyFile, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { DomainError } from '../domain/errors.ts';
 import { makeFolder } from '../domain/make-folder.ts';
+import { databaseFile } from '../store/sqlite/private-file.ts';
 import { beginResultSeries } from '../store/sqlite/result-order.ts';
 import { openUnused } from './backup-folder.ts';
 import { type BackupContent, checkBackup } from './check-backup.ts';
 import { assertReadable, assertWritable } from './usable-path.ts';
 import { sync } from './write-backup.ts';
-
-const NAME = 'queued-crawler.db';
 
 /**
  * Puts a backup into DATA_DIR, after it was checked, there and in place. Throws `invalid` when a path
@@ -27,7 +25,7 @@ export async function restoreBackup(options: {
   await assertReadable(file);
   await checkBackup(file);
   await makeFolder(dataDir);
-  const path = join(dataDir, NAME);
+  const path = databaseFile(dataDir);
   await assertWritable(path);
   const isThere = isDatabaseThere(path);
   if (isThere && !options.replace) {

@@ -1,4 +1,6 @@
+import { codeOf } from '../client/call-failure.ts';
 import { describeFailure } from '../client/client.ts';
+import { defined } from '../domain/defined.ts';
 import { DomainError } from '../domain/errors.ts';
 import { fileFailure, fileFailureText } from '../domain/file-failure.ts';
 import { EXIT_CODE, type ExitCode } from './exit-code.ts';
@@ -98,27 +100,22 @@ export function tellFailure(error: unknown, url: string): ToldFailure {
   return {
     exitCode: exitCodes[code] ?? EXIT_CODE.failed,
     message,
-    ...(reason === undefined ? {} : { reason }),
-    ...(field === undefined ? {} : { field }),
+    ...defined({ reason, field }),
   };
 }
 
 /** What shows that another program has answered; undefined when nothing does. */
-function otherProgram(error: Error, code: string, message: string): string | undefined {
-  const cause = causeCode(error);
-  if (cause === 'ERR_HTTP2_ERROR') return 'it speaks no HTTP/2 (some proxies need --http1)';
-  if (cause.startsWith('HPE_')) return 'it speaks no HTTP/1.1';
+function otherProgram({ cause }: Error, code: string, message: string): string | undefined {
+  const causeCode = codeOf(cause);
+  if (causeCode === 'ERR_HTTP2_ERROR') return 'it speaks no HTTP/2 (some proxies need --http1)';
+  if (causeCode.startsWith('HPE_')) return 'it speaks no HTTP/1.1';
   // The service gives a reason, and proxies answer with 429 and 502 to 504, which are `unavailable`.
   const isForeign = /^(unsupported content type|HTTP \d)/.test(message) && code !== 'unavailable';
   return isForeign ? message : undefined;
 }
 
-function isUnreachable(error: Error, code: string): boolean {
+function isUnreachable({ cause }: Error, code: string): boolean {
   // Nobody canceled the call: its connection was closed.
   if (code === 'canceled') return true;
-  return /^(E[A-Z]+|ERR_HTTP2_|ERR_SSL|ERR_TLS|CERT_|DEPTH_|UNABLE_|SELF_)/.test(causeCode(error));
-}
-
-function causeCode({ cause }: Error): string {
-  return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  return /^(E[A-Z]+|ERR_HTTP2_|ERR_SSL|ERR_TLS|CERT_|DEPTH_|UNABLE_|SELF_)/.test(codeOf(cause));
 }

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import { type CrawlerClient, createCrawlerClient } from '../client/client.ts';
+import { getOrInsert } from '../domain/get-or-insert.ts';
 import { CliError, tellFailure, usageError } from './cli-error.ts';
 import { type CliSettings, type GlobalOptions, resolveSettings } from './cli-settings.ts';
 import { EXIT_CODE, type ExitCode } from './exit-code.ts';
@@ -65,21 +66,19 @@ export async function openSession(
   }
 
   function clientOf(token: string): CrawlerClient {
-    const known = clients.get(token);
-    if (known !== undefined) return known;
     const { url: baseUrl, httpVersion, ca } = settings;
-    const made = createCrawlerClient({
-      baseUrl,
-      token,
-      httpVersion,
-      ...(ca === undefined ? {} : { ca }),
-      retries: {
-        attempts: isPatient ? ATTEMPTS.run : ATTEMPTS.person,
-        onRetry: tellWait,
-      },
-    });
-    clients.set(token, made);
-    return made;
+    return getOrInsert(clients, token, () =>
+      createCrawlerClient({
+        baseUrl,
+        token,
+        httpVersion,
+        ...(ca === undefined ? {} : { ca }),
+        retries: {
+          attempts: isPatient ? ATTEMPTS.run : ATTEMPTS.person,
+          onRetry: tellWait,
+        },
+      }),
+    );
   }
 
   return {
@@ -97,15 +96,20 @@ export async function openSession(
     },
     get admin() {
       if (settings.adminToken !== undefined) return clientOf(settings.adminToken);
-      throw new CliError(
-        'there is no admin token: give --admin-token, set QUEUED_CRAWLER_ADMIN_TOKEN, or run "queued-crawler init"',
-        EXIT_CODE.denied,
-      );
+      throw noAdminToken();
     },
     [Symbol.dispose]: () => {
       for (const client of clients.values()) client.close();
     },
   };
+}
+
+/** The error of a command that needs the admin token. */
+export function noAdminToken(): CliError {
+  return new CliError(
+    'there is no admin token: give --admin-token, set QUEUED_CRAWLER_ADMIN_TOKEN, or run "queued-crawler init"',
+    EXIT_CODE.denied,
+  );
 }
 
 /** Reads a whole number of an option. */

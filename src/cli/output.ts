@@ -13,6 +13,8 @@ export interface Output {
   readonly isTerminal: boolean;
   /** Prints a result for programs. Resolves when there is room for more. */
   json(value: unknown): Promise<void>;
+  /** Prints a result: `value` for programs, otherwise `text`. */
+  tell(value: unknown, text: string): Promise<void>;
   /** Prints a line. Resolves when there is room for more. */
   line(text: string): Promise<void>;
   /** Writes a page as it is; on a terminal as text, without what would command the terminal. */
@@ -56,6 +58,7 @@ export function createOutput(
     isJson: options.json,
     isTerminal,
     json: (value) => write(`${jsonText(value)}\n`),
+    tell: (value, text) => write(`${options.json ? jsonText(value) : text}\n`),
     line: (text) => write(`${text}\n`),
     bytes: (bytes) => write(isTerminal ? uncommanding(bytes) : bytes),
     async table(heading, rows) {

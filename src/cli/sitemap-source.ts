@@ -1,7 +1,6 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { usageError } from './cli-error.ts';
 import type { Session } from './command-context.ts';
 import { printable } from './output.ts';
+import { toTimestamps } from './timestamp-option.ts';
 import type { SourceItem, UrlSource } from './url-source.ts';
 
 /** The URLs of a sitemap, which the service reads; those that have changed since a time if it is given. */
@@ -10,11 +9,9 @@ export function urlsOfSitemap(
   url: string,
   since: string | undefined,
 ): UrlSource {
-  const from = since === undefined ? undefined : new Date(since);
-  if (Number.isNaN(from?.getTime())) throw usageError(`--since must be a time, not ${since}`);
+  const request = { url, ...toTimestamps({ since }) };
 
   async function* read(): AsyncGenerator<SourceItem> {
-    const request = { url, ...(from === undefined ? {} : { since: timestampFromDate(from) }) };
     let line = 0;
     for await (const { urls, failed } of client.pushes.readSitemap(request, { signal })) {
       if (failed !== undefined) {

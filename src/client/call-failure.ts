@@ -43,8 +43,12 @@ export function describeFailure(error: unknown): CallFailure {
 
 /** Whether Node or OpenSSL refused the certificate of the other side, by the codes of their errors. */
 function isCertificateError(cause: unknown): boolean {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-  return /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/.test(code);
+  return /^(CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT_)/.test(codeOf(cause));
+}
+
+/** The code of an error of Node, such as `ECONNREFUSED`; empty for anything else. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
 function wordOf(code: Code): string {

@@ -8,7 +8,7 @@ import {
   createContextValues,
   type Interceptor,
 } from '@connectrpc/connect';
-import { describeFailure } from './call-failure.ts';
+import { codeOf, describeFailure } from './call-failure.ts';
 import type { RetryOptions } from './retry-options.ts';
 
 const isSingleKey = createContextKey(false, { description: 'the call is not repeated' });
@@ -67,8 +67,7 @@ function isUntouched(error: unknown): boolean {
 }
 
 function nodeCode(error: unknown): string {
-  const { cause } = ConnectError.from(error);
-  return cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  return codeOf(ConnectError.from(error).cause);
 }
 
 function mayRepeat({ idempotency }: DescMethod, message: Message): boolean {

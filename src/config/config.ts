@@ -1,3 +1,4 @@
+import { errorText } from '../domain/error-text.ts';
 import { type ConfigText, settings } from './settings.ts';
 
 /** The service's configuration, checked. Units are in the names. */
@@ -21,8 +22,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     try {
       values[key] = setting.parse(text === undefined || text === '' ? setting.fallback : text);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new ConfigError(`${setting.variable}: ${reason}`, { cause: error });
+      throw new ConfigError(`${setting.variable}: ${errorText(error)}`, { cause: error });
     }
   }
   const config = values as Config;

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { errorText } from './error-text.ts';
 
 /** Why a file or folder cannot be used. */
 export interface FileFailure {
@@ -59,9 +60,7 @@ export function fileFailure(error: unknown, path?: string): FileFailure | undefi
 
 /** The message of {@link fileFailure}, or of any other error its own. */
 export function fileFailureText(error: unknown, path?: string): string {
-  return (
-    fileFailure(error, path)?.message ?? (error instanceof Error ? error.message : String(error))
-  );
+  return fileFailure(error, path)?.message ?? errorText(error);
 }
 
 /** Names the folder where it is the folder that is missing. */

@@ -116,6 +116,13 @@ export const UNTRIED: ReadonlySet<string> = new Set<FailureReason>([
   'proxy_budget_used',
 ]);
 
+/** Reasons for which a host counts as blocking who asks it. */
+export const BLOCKS: ReadonlySet<string> = new Set<FailureReason | 'too_many_requests'>([
+  'anti_bot_challenge',
+  'captcha',
+  'too_many_requests',
+]);
+
 /** Most retries after a failure for this reason; infinite if only the crawler's setting counts. */
 export function mostRetries(reason: string): number {
   const failures: Readonly<Record<string, Failure>> = FAILURES;

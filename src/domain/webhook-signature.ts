@@ -2,6 +2,7 @@ import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:c
 import type { DeliveryHeader } from './callback-headers.ts';
 import type { WebhookSecret } from './crawler.ts';
 import { DAY_MS } from './durations.ts';
+import { getOrInsert } from './get-or-insert.ts';
 
 const PREFIX = 'whsec_';
 /** How long a replaced secret still signs. */
@@ -53,12 +54,9 @@ export interface Signing {
 const keys = new WeakMap<WebhookSecret, KeyObject>();
 
 function toKey(secret: WebhookSecret): KeyObject {
-  let key = keys.get(secret);
-  if (key === undefined) {
-    key = createSecretKey(secret.secret.replace(PREFIX, ''), 'base64');
-    keys.set(secret, key);
-  }
-  return key;
+  return getOrInsert(keys, secret, () =>
+    createSecretKey(secret.secret.replace(PREFIX, ''), 'base64'),
+  );
 }
 
 /**

@@ -1,10 +1,10 @@
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { pino } from 'pino';
 import { assertReadable } from '../backup/usable-path.ts';
 import { DomainError } from '../domain/errors.ts';
 import { fileFailureText } from '../domain/file-failure.ts';
 import { openMongoStore } from '../store/mongo/mongo-store.ts';
+import { databaseFile } from '../store/sqlite/private-file.ts';
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { copyToMongodb } from './copy-to-mongodb.ts';
 
@@ -21,7 +21,7 @@ one of an older version is brought to the new version first, and the older progr
 `;
 
 async function migrate(from: string, to: string): Promise<boolean> {
-  await assertReadable(join(from, 'queued-crawler.db'));
+  await assertReadable(databaseFile(from));
   const logger = pino({ level: 'silent' });
   await using stack = new AsyncDisposableStack();
   const embedded = await openSqliteStore({ dataDir: from, logger });

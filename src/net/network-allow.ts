@@ -14,9 +14,6 @@ export interface NetworkAllow {
   readonly hosts: ReadonlySet<string>;
 }
 
-/** Allows nothing beyond the public Internet. */
-export const PUBLIC_ONLY: NetworkAllow = { blocks: [], hosts: new Set() };
-
 /**
  * Reads `NETWORK_ALLOW`: CIDRs (`10.1.0.0/16`), addresses (`10.1.2.3`, `fd00::1`) and `host:port`
  * (`db.internal:8080`, `127.0.0.1:3000`, `[::1]:3000`), separated by commas. A name allows any

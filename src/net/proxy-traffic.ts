@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { getOrInsert } from '../domain/get-or-insert.ts';
 
 /** Bytes through a proxy. */
 export interface Traffic {
@@ -37,9 +38,12 @@ export function createProxyTraffic(): ProxyTraffic {
   const byProxy = new Map<string, Counted>();
   return {
     track(proxyUrl, socket) {
-      const found = byProxy.get(proxyUrl);
-      const counted = found ?? { open: new Set(), received: 0, sent: 0, taken: NOTHING };
-      if (found === undefined) byProxy.set(proxyUrl, counted);
+      const counted = getOrInsert(byProxy, proxyUrl, () => ({
+        open: new Set<Socket>(),
+        received: 0,
+        sent: 0,
+        taken: NOTHING,
+      }));
       counted.open.add(socket);
       socket.once('close', () => {
         counted.open.delete(socket);

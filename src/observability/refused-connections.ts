@@ -1,3 +1,4 @@
+import { MINUTE_MS } from '../domain/durations.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
 
@@ -5,7 +6,6 @@ import type { RefusedConnection } from '../net/create-http-client.ts';
 const MAX_LINES_PER_ACCOUNT = 5;
 /** Most lines of all accounts a minute. */
 const MAX_LINES = 50;
-const MINUTE_MS = 60_000;
 
 /**
  * Makes the callback for connections that the address guard refused. It counts each one, and logs

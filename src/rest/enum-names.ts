@@ -1,6 +1,7 @@
 import { type DescEnum, getOption, hasOption } from '@bufbuild/protobuf';
 import { rest_name } from '../../gen/queuedcrawler/v1/options_pb.ts';
 import { isReplyOnly } from '../api/message-options.ts';
+import { getOrInsert } from '../domain/get-or-insert.ts';
 
 /** The names of an enum's values over REST. */
 export interface EnumNames {
@@ -21,8 +22,10 @@ const cache = new WeakMap<DescEnum, EnumNames>();
 
 /** The REST names of an enum. Throws when a value has no `rest_name` or two share one. */
 export function enumNames(desc: DescEnum): EnumNames {
-  const known = cache.get(desc);
-  if (known !== undefined) return known;
+  return getOrInsert(cache, desc, () => readNames(desc));
+}
+
+function readNames(desc: DescEnum): EnumNames {
   const words = new Map<number, string>();
   const values = new Map<string, number>();
   for (const value of desc.values) {
@@ -44,12 +47,10 @@ export function enumNames(desc: DescEnum): EnumNames {
   }
   const named = [...words].filter(([, word]) => word !== '');
   const numbersOfReplies = new Set(ofReplies.map((value) => value.number));
-  const made: EnumNames = {
+  return {
     toName: (value) => words.get(value) ?? value,
     valueOf: (text) => values.get(text.toLowerCase()),
     words: named.map(([, word]) => word),
     requestWords: named.flatMap(([number, word]) => (numbersOfReplies.has(number) ? [] : word)),
   };
-  cache.set(desc, made);
-  return made;
 }

@@ -1,6 +1,7 @@
 import { type DescMethod, getOption, hasOption } from '@bufbuild/protobuf';
 import { http } from '../../gen/google/api/annotations_pb.ts';
 import type { HttpRule as HttpRuleOption } from '../../gen/google/api/http_pb.ts';
+import { methodName } from '../api/method.ts';
 import { parseTemplate, type Template } from './template.ts';
 
 /** One verb and path that a method answers. */
@@ -21,7 +22,7 @@ export interface HttpRule {
  */
 export function httpRules(desc: DescMethod): HttpRule[] {
   if (!hasOption(desc, http)) return [];
-  const name = `${desc.parent.typeName}/${desc.name}`;
+  const name = methodName(desc);
   if (desc.methodKind !== 'unary' && desc.methodKind !== 'server_streaming') {
     throw new Error(`${name}: only a method with one request can have a rule`);
   }

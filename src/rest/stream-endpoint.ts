@@ -1,6 +1,6 @@
-import { Code, ConnectError } from '@connectrpc/connect';
-import { methodName, type ServerStreamMethod } from '../api/method.ts';
-import { untilAborted } from '../api/until-aborted.ts';
+import { ConnectError } from '@connectrpc/connect';
+import type { ServerStreamMethod } from '../api/method.ts';
+import { assertNotDrained, untilAborted } from '../api/until-aborted.ts';
 import { compileRuleBinder, type Endpoint } from './endpoint.ts';
 import { toErrorJson } from './error-reply.ts';
 import type { HttpRule } from './http-rule.ts';
@@ -35,12 +35,8 @@ export function compileStreamEndpoint(
     // A reply that is never sent is never read, either: the stream ends with the connection.
     call.signal.addEventListener('abort', () => void messages.return(), { once: true });
     const first = await messages.next();
-    const assertNotDrained = (): void => {
-      if (!draining.aborted) return;
-      const text = `${methodName(rule.desc)}: the server is shutting down.`;
-      throw new ConnectError(text, Code.Unavailable);
-    };
-    const body = toLines(first, messages, { write, assertNotDrained });
+    const onEnd = (): void => assertNotDrained(draining, rule.desc);
+    const body = toLines(first, messages, { write, onEnd });
     return { status: 200, headers: HEADERS, body };
   };
 }
@@ -48,14 +44,14 @@ export function compileStreamEndpoint(
 async function* toLines(
   first: IteratorResult<object, void>,
   rest: AsyncIterable<object>,
-  deps: { readonly write: ValueWriter; readonly assertNotDrained: () => void },
+  deps: { readonly write: ValueWriter; readonly onEnd: () => void },
 ): AsyncGenerator<Uint8Array, void, undefined> {
   try {
     if (first.done !== true) {
       yield toLine(deps.write(first.value));
       for await (const message of rest) yield toLine(deps.write(message));
     }
-    deps.assertNotDrained();
+    deps.onEnd();
   } catch (error) {
     // Methods throw nothing else; it has been logged where it had to be.
     if (!(error instanceof ConnectError)) throw error;

@@ -1,7 +1,7 @@
-import type { DescMethod, Message } from '@bufbuild/protobuf';
-import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
-import { type Method, methodName } from '../api/method.ts';
-import { untilAborted } from '../api/until-aborted.ts';
+import type { Message } from '@bufbuild/protobuf';
+import type { HandlerContext } from '@connectrpc/connect';
+import type { Method } from '../api/method.ts';
+import { assertNotDrained, untilAborted } from '../api/until-aborted.ts';
 import { raceAbort } from '../domain/race-abort.ts';
 import { noted, toCall } from './rpc-exchange.ts';
 
@@ -31,9 +31,4 @@ export function toImplementation(method: Method, draining: AbortSignal) {
 
 async function* notedEach(requests: AsyncIterable<Message>, context: HandlerContext) {
   for await (const request of requests) yield noted(request, context);
-}
-
-function assertNotDrained(draining: AbortSignal, desc: DescMethod): void {
-  if (!draining.aborted) return;
-  throw new ConnectError(`${methodName(desc)}: the server is shutting down.`, Code.Unavailable);
 }

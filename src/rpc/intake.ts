@@ -44,10 +44,8 @@ export interface IntakeOptions extends IntakeShape {
   readonly onChecked: (refused: readonly RefusedElement[]) => void;
 }
 
-const compressions = [compressionGzip, compressionBrotli];
-
 /** The compressions of requests and replies. */
-export const acceptCompression = compressions;
+export const acceptCompression = [compressionGzip, compressionBrotli];
 
 const COMPRESSED = 1;
 const CONNECT_END = 2;
@@ -179,7 +177,7 @@ async function unpacked(
   maxBytes: number,
 ): Promise<Uint8Array> {
   if (encoding === undefined || bytes.byteLength === 0) return bytes;
-  const compression = compressions.find(({ name }) => name === encoding);
+  const compression = acceptCompression.find(({ name }) => name === encoding);
   if (compression === undefined) throw malformed('its compression is not known');
   try {
     return await compression.decompress(bytes, maxBytes);

@@ -45,14 +45,10 @@ export function noted<Request extends Message>(request: Request, context: Handle
 export function toCall(context: HandlerContext): Call {
   const exchange = exchangeOf(context);
   if (exchange.call === undefined) {
-    exchange.call = newCall(context, exchange.transfer);
+    exchange.call = new RpcCall(context, exchange.transfer);
     exchange.onCall?.(exchange.call);
   }
   return exchange.call;
-}
-
-function newCall(context: HandlerContext, transfer: Transfer): Call {
-  return new RpcCall(context, transfer);
 }
 
 class RpcCall implements Call {

@@ -8,8 +8,8 @@ export interface StreamLimits {
   readonly all: number;
 }
 
-/** Takes a place for a stream of an account; the returned function gives it back. */
-export type EnterStream = (accountId: string) => () => void;
+/** Takes a place for a stream of an account, which is given back when it is disposed of. */
+export type EnterStream = (accountId: string) => Disposable;
 
 /** Counts the streams of one kind. A stream beyond the limits throws `exhausted`. */
 export function createStreamPlaces({ what, perAccount, all: most }: StreamLimits): EnterStream {
@@ -28,11 +28,13 @@ export function createStreamPlaces({ what, perAccount, all: most }: StreamLimits
     }
     taken.set(accountId, own + 1);
     all += 1;
-    return () => {
-      all -= 1;
-      const left = (taken.get(accountId) ?? 1) - 1;
-      if (left === 0) taken.delete(accountId);
-      else taken.set(accountId, left);
+    return {
+      [Symbol.dispose]() {
+        all -= 1;
+        const left = (taken.get(accountId) ?? 1) - 1;
+        if (left === 0) taken.delete(accountId);
+        else taken.set(accountId, left);
+      },
     };
   };
 }

@@ -7,6 +7,7 @@ import { usageError } from '../cli-error.ts';
 import { type CommandContext, collect, openSession, type Session } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { fillMessage, parsePairs } from '../fill-message.ts';
+import { assertConfirmed, operationsOn } from '../operations.ts';
 import type { Output } from '../output.ts';
 
 interface AccountOptions {
@@ -21,22 +22,7 @@ const LIMIT_HELP = `a limit of its own, may be repeated; 0 means no limit. ${Acc
 export function createAccountCommand(context: CommandContext): Command {
   const group = new Command('account').description('Manage accounts, with the admin token.');
 
-  function operation(
-    name: string,
-    description: string,
-    example: string,
-    run: (session: Session, account: string, options: AccountOptions) => Promise<void>,
-  ): Command {
-    return group
-      .command(name)
-      .description(description)
-      .argument('<account>', 'its name')
-      .addHelpText('after', examples(`queued-crawler account ${example}`))
-      .action(async (account: string, options: AccountOptions, command: Command) => {
-        using session = await openSession(context, command);
-        await run(session, account, options);
-      });
-  }
+  const operation = operationsOn<AccountOptions>(context, group, 'account');
 
   group
     .command('list')
@@ -93,11 +79,9 @@ export function createAccountCommand(context: CommandContext): Command {
     'Remove an account that has no crawlers left, with its results.',
     'delete shop --yes',
     async ({ admin, output }, name, { yes }) => {
-      if (yes !== true)
-        throw usageError(`${name} and its results are removed; give --yes to do it`);
+      assertConfirmed(yes, `${name} and its results are removed`);
       await admin.accounts.deleteAccount({ name });
-      if (output.isJson) await output.json({ deleted: name });
-      else await output.line(`${name} is removed`);
+      await output.tell({ deleted: name }, `${name} is removed`);
     },
   ).option('--yes', 'really do it');
   group
@@ -110,8 +94,7 @@ export function createAccountCommand(context: CommandContext): Command {
       using session = await openSession(context, command);
       const tokenType = type === 'normal' ? TokenType.NORMAL : TokenType.JAVASCRIPT;
       const { token } = await session.admin.accounts.rotateToken({ name, tokenType });
-      if (session.output.isJson) await session.output.json({ name, type, token });
-      else await session.output.line(token);
+      await session.output.tell({ name, type, token }, token);
     });
   return group;
 }

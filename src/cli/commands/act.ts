@@ -5,12 +5,13 @@ import {
   MatchAction,
 } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { toPlain } from '../../client/message-json.ts';
+import { defined } from '../../domain/defined.ts';
 import { type CliError, usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
 import { createProgress } from '../progress.ts';
-import { toTimestamp } from '../timestamp-option.ts';
+import { toTimestamps } from '../timestamp-option.ts';
 import { DELIVERY_STATES } from './deliveries.ts';
 import { JOB_STATES } from './jobs.ts';
 
@@ -104,14 +105,14 @@ export function createActCommand(context: CommandContext): Command {
           host,
           batch,
           reason,
-          ...(cbStatus === undefined ? {} : { cbStatus }),
-          ...(originalStatus === undefined ? {} : { originalStatus }),
-          ...(from === undefined ? {} : { from: toTimestamp('--from', from) }),
-          ...(to === undefined ? {} : { to: toTimestamp('--to', to) }),
+          ...defined({ cbStatus, originalStatus }),
+          ...toTimestamps({ from, to }),
         },
-        ...(jobState === undefined ? {} : { jobState: JOB_STATES[jobState] }),
-        ...(deliveryState === undefined ? {} : { deliveryState: DELIVERY_STATES[deliveryState] }),
-        ...(outcome === undefined ? {} : { outcome: OUTCOMES[outcome] }),
+        ...defined({
+          jobState: jobState && JOB_STATES[jobState],
+          deliveryState: deliveryState && DELIVERY_STATES[deliveryState],
+          outcome: outcome && OUTCOMES[outcome],
+        }),
       };
       if (!isLimited(action, options)) {
         let all = 0;

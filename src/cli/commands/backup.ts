@@ -1,10 +1,8 @@
 import { Command } from 'commander';
 import { backupFolder } from '../../backup/backup-folder.ts';
-import { type FetchProgress, fetchBackup } from '../../backup/fetch-backup.ts';
-import { CliError } from '../cli-error.ts';
-import { type CommandContext, openSession } from '../command-context.ts';
+import { type FetchProgress, fetchBackup, progressText } from '../../backup/fetch-backup.ts';
+import { type CommandContext, noAdminToken, openSession } from '../command-context.ts';
 import { examples } from '../examples.ts';
-import { EXIT_CODE } from '../exit-code.ts';
 
 /** `backup`: a backup of the embedded database, which the running service makes. */
 export function createBackupCommand(context: CommandContext): Command {
@@ -22,13 +20,10 @@ export function createBackupCommand(context: CommandContext): Command {
     .action(async (file: string, options: { dataDir?: string }, command: Command) => {
       using session = await openSession(context, command);
       const { settings, output, signal } = session;
-      const onProgress = (progress: FetchProgress): void => output.progress(describe(progress));
+      const onProgress = (progress: FetchProgress): void => output.progress(progressText(progress));
       const { dataDir } = options;
       if (dataDir === undefined && settings.adminToken === undefined) {
-        throw new CliError(
-          'there is no admin token: give --admin-token, set QUEUED_CRAWLER_ADMIN_TOKEN, or run "queued-crawler init"',
-          EXIT_CODE.denied,
-        );
+        throw noAdminToken();
       }
       const content =
         dataDir === undefined
@@ -41,21 +36,8 @@ export function createBackupCommand(context: CommandContext): Command {
               ...(settings.ca === undefined ? {} : { ca: settings.ca }),
             })
           : await backupFolder({ dataDir, file, onProgress });
-      if (output.isJson) await output.json({ file, ...content });
-      else
-        await output.line(
-          `Backed up to ${file}: ${content.jobs} URLs, ${content.results} results.`,
-        );
+      const { jobs, results } = content;
+      const text = `Backed up to ${file}: ${jobs} URLs, ${results} results.`;
+      await output.tell({ file, ...content }, text);
     });
-}
-
-function describe(progress: FetchProgress): string {
-  switch (progress.step) {
-    case 'copy':
-      return `${progress.copied} of ${progress.total} pages`;
-    case 'fetch':
-      return `${progress.bytes} of ${progress.of} bytes`;
-    case 'check':
-      return 'the copy is checked';
-  }
 }

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { type Batch, BatchSchema } from '../../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
-import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
+import { assertConfirmed } from '../operations.ts';
 import { printable } from '../output.ts';
 import { printPages } from '../print-pages.ts';
 
@@ -76,18 +76,14 @@ export function createBatchesCommand(context: CommandContext): Command {
     'Close a batch and remove its waiting URLs, for good.',
     async ({ client, output }, target, yes) => {
       const { name, batch } = target;
-      if (!yes) {
-        const what = `every waiting URL of the batch ${batch} of ${name}`;
-        throw usageError(`${what} is removed; give --yes to do it`);
-      }
+      assertConfirmed(yes, `every waiting URL of the batch ${batch} of ${name} is removed`);
       let all = 0n;
       for (let isOver = false; !isOver; ) {
         const { removed, hasMore } = await client.batches.cancelBatch(target);
         all += removed;
         isOver = !hasMore;
       }
-      if (output.isJson) await output.json({ batch, removed: Number(all) });
-      else await output.line(`${all} URLs removed`);
+      await output.tell({ batch, removed: Number(all) }, `${all} URLs removed`);
     },
   )
     .option('--yes', 'really do it')

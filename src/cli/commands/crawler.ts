@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { type Crawler, CrawlerSchema } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
-import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session } from '../command-context.ts';
 import { addSettings, type SettingOptions, settingsFrom } from '../crawler-settings.ts';
 import { examples } from '../examples.ts';
+import { assertConfirmed, operationsOn } from '../operations.ts';
 import { type Output, printable } from '../output.ts';
 
 interface CrawlerOptions extends SettingOptions {
@@ -16,23 +16,7 @@ interface CrawlerOptions extends SettingOptions {
 export function createCrawlerCommand(context: CommandContext): Command {
   const group = new Command('crawler').description('Create, list, change and remove crawlers.');
 
-  /** Adds an operation on one crawler. */
-  function operation(
-    name: string,
-    description: string,
-    example: string,
-    run: (session: Session, crawler: string, options: CrawlerOptions) => Promise<void>,
-  ): Command {
-    return group
-      .command(name)
-      .description(description)
-      .argument('<crawler>', 'its name')
-      .addHelpText('after', examples(`queued-crawler crawler ${example}`))
-      .action(async (crawler: string, options: CrawlerOptions, command: Command) => {
-        using session = await openSession(context, command);
-        await run(session, crawler, options);
-      });
-  }
+  const operation = operationsOn<CrawlerOptions>(context, group, 'crawler');
 
   addSettings(
     operation(
@@ -105,7 +89,7 @@ export function createCrawlerCommand(context: CommandContext): Command {
     'Remove every waiting URL of a crawler, for good.',
     'purge shop --yes',
     async ({ client, output }, name, { yes }) => {
-      confirm(yes, `every waiting URL of ${name} is removed`);
+      assertConfirmed(yes, `every waiting URL of ${name} is removed`);
       const { purged } = await client.crawlers.purgeCrawler({ name });
       await tellPurged(output, name, purged);
     },
@@ -115,7 +99,7 @@ export function createCrawlerCommand(context: CommandContext): Command {
     'Remove a crawler with its queue, for good.',
     'delete shop --yes',
     async ({ client, output }, name, { yes }) => {
-      confirm(yes, `${name} and its queue are removed`);
+      assertConfirmed(yes, `${name} and its queue are removed`);
       const { purged } = await client.crawlers.deleteCrawler({ name });
       await tellPurged(output, name, purged);
     },
@@ -123,13 +107,8 @@ export function createCrawlerCommand(context: CommandContext): Command {
   return group;
 }
 
-function confirm(yes: boolean | undefined, what: string): void {
-  if (yes !== true) throw usageError(`${what}; give --yes to do it`);
-}
-
-async function tellPurged(output: Output, crawler: string, purged: bigint): Promise<void> {
-  if (output.isJson) await output.json({ crawler, purged: Number(purged) });
-  else await output.line(`${purged} URLs removed`);
+function tellPurged(output: Output, crawler: string, purged: bigint): Promise<void> {
+  return output.tell({ crawler, purged: Number(purged) }, `${purged} URLs removed`);
 }
 
 async function list({ client, output }: Session): Promise<void> {

@@ -1,4 +1,3 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Command, Option } from 'commander';
 import {
   DeliverySchema,
@@ -6,12 +5,14 @@ import {
   TestDeliveryResponseSchema,
 } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
+import { defined } from '../../domain/defined.ts';
 import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
 import { printPages } from '../print-pages.ts';
+import { toTimestamps } from '../timestamp-option.ts';
 
 /** States of deliveries, by their names. */
 export const DELIVERY_STATES = {
@@ -137,20 +138,12 @@ export function createDeliveriesCommand(context: CommandContext): Command {
         const { client, output } = session;
         const { replayed } = await client.crawlers.replayDeliveries({
           name: crawler,
-          ...(rid === undefined ? {} : { rid }),
-          ...moment('from', options.from),
-          ...moment('to', options.to),
+          ...defined({ rid }),
+          ...toTimestamps({ from: options.from, to: options.to }),
         });
-        if (output.isJson) await output.json({ replayed: Number(replayed) });
-        else await output.line(`${replayed} deliveries are due again`);
+        const text = `${replayed} deliveries are due again`;
+        await output.tell({ replayed: Number(replayed) }, text);
       },
     );
   return group;
-}
-
-function moment(name: 'from' | 'to', text: string | undefined) {
-  if (text === undefined) return {};
-  const date = new Date(text);
-  if (Number.isNaN(date.getTime())) throw usageError(`--${name} must be a moment in ISO 8601`);
-  return { [name]: timestampFromDate(date) };
 }

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { defined } from '../../domain/defined.ts';
 import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
@@ -87,7 +88,7 @@ async function run(
       patienceMs: patience * 1_000,
       onLost: tellWait,
       signal,
-      ...(batch === undefined ? {} : { batch }),
+      ...defined({ batch }),
       resumeToken: token,
     });
     for await (const { resumeToken, ...page } of pages) {

@@ -1,9 +1,9 @@
 import { Command, Option } from 'commander';
 import { HostOrder, HostSchema } from '../../../gen/queuedcrawler/v1/host_service_pb.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
-import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
+import { assertConfirmed } from '../operations.ts';
 import { printable } from '../output.ts';
 
 const ORDERS = {
@@ -61,38 +61,30 @@ export function createHostsCommand(context: CommandContext): Command {
 
   operation('pause', 'Stop crawling a host; its URLs wait.', async (session, target) => {
     const { host } = await session.client.hosts.pauseHost(target);
-    await tell(session, { host, paused: true }, `${host} is paused`);
+    await session.output.tell({ host, paused: true }, `${host} is paused`);
   }).addHelpText('after', examples('queued-crawler hosts pause shop slow.example.com'));
   operation('unpause', 'Crawl a paused host again.', async (session, target) => {
     const { host } = await session.client.hosts.unpauseHost(target);
-    await tell(session, { host, paused: false }, `${host} is crawled again`);
+    await session.output.tell({ host, paused: false }, `${host} is crawled again`);
   }).addHelpText('after', examples('queued-crawler hosts unpause shop slow.example.com'));
   operation(
     'purge',
     'Remove every waiting URL of a host, for good.',
-    async (session, target, yes) => {
+    async ({ client, output }, target, yes) => {
       const { name, host } = target;
-      if (!yes) {
-        throw usageError(`every waiting URL of ${host} in ${name} is removed; give --yes to do it`);
-      }
-      let removed = 0n;
-      let isOver = false;
-      while (!isOver) {
-        const { purged, hasMore } = await session.client.hosts.purgeHost(target);
-        removed += purged;
+      assertConfirmed(yes, `every waiting URL of ${host} in ${name} is removed`);
+      let all = 0n;
+      for (let isOver = false; !isOver; ) {
+        const { purged, hasMore } = await client.hosts.purgeHost(target);
+        all += purged;
         isOver = !hasMore;
       }
-      await tell(session, { host, purged: Number(removed) }, `${removed} URLs removed`);
+      await output.tell({ host, purged: Number(all) }, `${all} URLs removed`);
     },
   )
     .option('--yes', 'really do it')
     .addHelpText('after', examples('queued-crawler hosts purge shop gone.example.com --yes'));
   return group;
-}
-
-async function tell({ output }: Session, plain: object, line: string): Promise<void> {
-  if (output.isJson) await output.json(plain);
-  else await output.line(line);
 }
 
 async function list(

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import { Command } from 'commander';
 import { createCrawlerClient, describeFailure } from '../../client/client.ts';
+import { defined } from '../../domain/defined.ts';
 import { CliError, usageError } from '../cli-error.ts';
 import { type GlobalOptions, resolveSettings } from '../cli-settings.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -87,19 +88,17 @@ async function ask(context: CommandContext, options: InitOptions, url: string): 
   return {
     url,
     token,
-    ...(javascript === undefined ? {} : { javascript_token: javascript }),
-    ...(admin === undefined ? {} : { admin_token: admin }),
-    ...(options.ca === undefined ? {} : { ca: options.ca }),
+    ...defined({ javascript_token: javascript, admin_token: admin, ca: options.ca }),
   };
 }
 
 async function check({ url = '', token = '', ca }: Profile, options: InitOptions): Promise<void> {
-  const { ca: caText } = await resolveSettings({ url, ...(ca === undefined ? {} : { ca }) }, {});
+  const { ca: caText } = await resolveSettings({ url, ...defined({ ca }) }, {});
   await using client = createCrawlerClient({
     baseUrl: url,
     token,
     httpVersion: options.http1 === true ? '1.1' : '2',
-    ...(caText === undefined ? {} : { ca: caText }),
+    ...defined({ ca: caText }),
     retries: { attempts: 2 },
   });
   try {

@@ -13,7 +13,7 @@ import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
 import { printPages } from '../print-pages.ts';
-import { toTimestamp } from '../timestamp-option.ts';
+import { toTimestamps } from '../timestamp-option.ts';
 
 /** States of queued jobs, by their names. The service does not list or select running ones. */
 export const JOB_STATES = {
@@ -92,8 +92,7 @@ export function createJobsCommand(context: CommandContext): Command {
     .action(async (name: string, rid: string, _options: unknown, command: Command) => {
       using session = await openSession(context, command);
       await session.client.crawlers.deleteJob({ name, rid });
-      if (session.output.isJson) await session.output.json({ deleted: rid });
-      else await session.output.line(`${rid} is removed`);
+      await session.output.tell({ deleted: rid }, `${rid} is removed`);
     });
   group
     .command('failures')
@@ -176,10 +175,7 @@ async function pushAgain(
   rids: readonly string[],
   { batch = '', reason = '', from, to, into = '' }: AgainOptions,
 ): Promise<number> {
-  const range = {
-    ...(from === undefined ? {} : { from: toTimestamp('--from', from) }),
-    ...(to === undefined ? {} : { to: toTimestamp('--to', to) }),
-  };
+  const range = toTimestamps({ from, to });
   const request = { crawler, rids: [...rids], batch, reason, intoBatch: into, ...range };
   let accepted = 0;
   let duplicates = 0;

@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { type ProxyPool, ProxyPoolSchema } from '../../../gen/queuedcrawler/v1/proxy_service_pb.ts';
 import { toPlain } from '../../client/message-json.ts';
+import { defined } from '../../domain/defined.ts';
 import { unreadable, usageError } from '../cli-error.ts';
 import {
   type CommandContext,
@@ -12,6 +13,7 @@ import {
   wholeNumber,
 } from '../command-context.ts';
 import { examples } from '../examples.ts';
+import { assertConfirmed, operationsOn } from '../operations.ts';
 import { printable } from '../output.ts';
 
 interface PoolOptions {
@@ -52,22 +54,7 @@ export function createProxiesCommand(context: CommandContext): Command {
       );
     });
 
-  function operation(
-    name: string,
-    description: string,
-    example: string,
-    run: (session: Session, pool: string, options: PoolOptions) => Promise<void>,
-  ): Command {
-    return group
-      .command(name)
-      .description(description)
-      .argument('<pool>', 'its name')
-      .addHelpText('after', examples(`queued-crawler proxies ${example}`))
-      .action(async (pool: string, options: PoolOptions, command: Command) => {
-        using session = await openSession(context, command);
-        await run(session, pool, options);
-      });
-  }
+  const operation = operationsOn<PoolOptions>(context, group, 'pool');
 
   const withPool = (command: Command): Command =>
     command
@@ -116,10 +103,9 @@ export function createProxiesCommand(context: CommandContext): Command {
     'Remove a pool. URLs that need it fail.',
     'delete fast --yes',
     async ({ client, output }, name, { yes }) => {
-      if (yes !== true) throw usageError(`URLs that need ${name} fail; give --yes to do it`);
+      assertConfirmed(yes, `URLs that need ${name} fail`);
       await client.proxies.deleteProxyPool({ name });
-      if (output.isJson) await output.json({ deleted: name });
-      else await output.line(`${name} is removed`);
+      await output.tell({ deleted: name }, `${name} is removed`);
     },
   ).option('--yes', 'really do it');
   return group;
@@ -134,9 +120,7 @@ async function poolOf(
   const proxies = [...proxy, ...listed.filter((line) => line !== '' && !line.startsWith('#'))];
   return {
     ...(proxies.length === 0 ? {} : { proxies }),
-    ...(gateway === undefined ? {} : { gateway }),
-    ...(sessions === undefined ? {} : { sessions }),
-    ...(countries === undefined ? {} : { countries }),
+    ...defined({ gateway, sessions, countries }),
   };
 }
 

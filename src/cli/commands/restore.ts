@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { restoreBackup } from '../../backup/restore-backup.ts';
+import { defined } from '../../domain/defined.ts';
 import { type CommandContext, openSession } from '../command-context.ts';
 import { examples } from '../examples.ts';
 
@@ -25,12 +26,9 @@ export function createRestoreCommand(context: CommandContext): Command {
         const { output } = session;
         const { dataDir, replace = false } = options;
         const { content, kept } = await restoreBackup({ file, dataDir, replace });
-        if (output.isJson)
-          await output.json({ ...content, ...(kept === undefined ? {} : { kept }) });
-        else
-          await output.line(
-            `Restored into ${dataDir}: ${content.jobs} URLs, ${content.results} results.`,
-          );
+        const { jobs, results } = content;
+        const text = `Restored into ${dataDir}: ${jobs} URLs, ${results} results.`;
+        await output.tell({ ...content, ...defined({ kept }) }, text);
         if (kept !== undefined) output.note(`What was there is in ${kept}.`);
       },
     );

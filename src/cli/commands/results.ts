@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline';
 import { Command } from 'commander';
 import { type CrawledPage, describeFailure } from '../../client/client.ts';
+import { defined } from '../../domain/defined.ts';
 import { CliError, usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
@@ -172,9 +173,7 @@ async function takeStream(
 
   try {
     const pages = client.everyResult({
-      ...(crawler === undefined ? {} : { crawler }),
-      ...(batch === undefined ? {} : { batch }),
-      ...(token === undefined ? {} : { resumeToken: token }),
+      ...defined({ crawler, batch, resumeToken: token }),
       follow,
       acknowledge: options.remove === true,
       patienceMs: options.patience * 1_000,

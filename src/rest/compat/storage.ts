@@ -9,6 +9,7 @@ import {
   type StoredResult,
   StoredResultSchema,
 } from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
+import { gzipContentLength } from '../../domain/body-coding.ts';
 import { pageEnvelope, type ResultFields, resultFields } from '../../domain/result-fields.ts';
 import { acceptsGzip } from '../accept-encoding.ts';
 import type { Adapter, AdapterFactory, AdapterToolkit } from '../adapter.ts';
@@ -131,14 +132,9 @@ function storedFields(result: StoredResult): ResultFields {
 }
 
 async function jsonResult(result: StoredResult, exchange: Exchange): Promise<Reply> {
-  // The last bytes of gzip say how long the unpacked data is. The reply is made of it in pieces.
+  // The reply is made of the page in pieces.
   const { body: packed } = result;
-  const length =
-    packed.byteLength < 4
-      ? 0
-      : Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength).readUInt32LE(
-          packed.byteLength - 4,
-        );
+  const length = gzipContentLength(packed);
   if (length > 0) {
     exchange.call.room.giveBack();
     await exchange.call.room.take(packed.byteLength + length);

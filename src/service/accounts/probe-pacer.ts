@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import { MINUTE_MS } from '../../domain/durations.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 
 /** One limit that a probe has to keep. */
@@ -22,7 +23,6 @@ export interface ProbePacer {
   waitMs(id: string, limits: readonly ProbeLimit[]): number;
 }
 
-const MINUTE_MS = 60_000;
 /** Limits and places that are remembered. */
 const MAX_KEYS = 50_000;
 const MAX_PLACES = 100_000;

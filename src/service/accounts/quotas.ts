@@ -1,5 +1,6 @@
 import type { Account, ReadUsage } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { HOUR_MS } from '../../domain/durations.ts';
 import type { DomainError } from '../../domain/errors.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import {
@@ -91,7 +92,6 @@ const MAX_PROVEN = 50_000;
 const STORAGE_RETRY_MS = 60_000;
 const RESERVED_RETRY_MS = 1_000;
 const QUEUE_RETRY_MS = 5_000;
-const HOUR_MS = 3_600_000;
 
 const NOTHING: AccountUsage = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
 const NOTHING_ADDED = { addedBytes: 0, storedBytes: 0 };

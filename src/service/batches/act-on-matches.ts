@@ -5,7 +5,13 @@ import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { missingField, noDeliveries } from '../../domain/errors.ts';
 import type { MatchFilter } from '../../domain/match-filter.ts';
-import type { CrawlOutcome, DeliveryFilter, ListedJobState, Store } from '../../store/store.ts';
+import type {
+  CrawlOutcome,
+  DeliveryFilter,
+  ListedJobState,
+  ListingPart,
+  Store,
+} from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import type { JobManagement } from '../queue/jobs.ts';
 import { createStreamPlaces } from '../stream-places.ts';
@@ -77,20 +83,21 @@ export function createActOnMatches(deps: {
     const scope = { accountId, tokenType, crawlerId };
     const { delivers } = deliveryModes[delivery];
     const range = { from: filter.from ?? new Date(0), to: filter.to ?? wallNow(clock) };
-    const ofDeliveries = (state: DeliveryFilter['state'], ended: typeof outcome) => (part: Part) =>
-      store.listings.deliveries(
-        crawlerId,
-        { range, matches: filter, ...defined({ state, outcome: ended }) },
-        part,
-      );
-    const ofResults = (ended: typeof outcome) => (part: Part) =>
+    const ofDeliveries =
+      (state: DeliveryFilter['state'], ended: typeof outcome) => (part: ListingPart) =>
+        store.listings.deliveries(
+          crawlerId,
+          { range, matches: filter, ...defined({ state, outcome: ended }) },
+          part,
+        );
+    const ofResults = (ended: typeof outcome) => (part: ListingPart) =>
       store.listings.results(scope, ended, part, filter);
     switch (action) {
       case undefined:
         throw missingField('action');
       case 'remove_jobs':
         return {
-          read: (part: Part) =>
+          read: (part: ListingPart) =>
             store.listings.jobs(crawlerId, listedState(request, clock), part, filter),
           act: (rids: readonly string[]) => removeJobs(crawlerId, rids),
         };
@@ -133,36 +140,30 @@ export function createActOnMatches(deps: {
   }
 
   return async function* actOnMatches(owner, crawlerName, request, signal) {
-    const leave = enter(owner.account.accountId);
-    try {
-      const { isEstimate } = request;
-      if (request.action === 'push_again' && !isEstimate) {
-        yield* again(owner, crawlerName, request, signal);
-        return;
-      }
-      const { read, act } = await sourceOf(owner, crawlerName, request);
-      let sum = { matched: 0, done: 0, refused: 0 };
-      let cursor = request.cursor === '' ? undefined : request.cursor;
-      do {
-        const found = await read({ limit: PART, ...defined({ cursor }) });
-        ({ cursor } = found);
-        const rids = found.rows.map(({ rid }) => rid);
-        const isDone = isEstimate || act === undefined || rids.length === 0;
-        const done = isDone ? 0 : await act(rids);
-        sum = {
-          matched: sum.matched + rids.length,
-          done: sum.done + done,
-          refused: sum.refused + (isEstimate ? 0 : rids.length - done),
-        };
-        yield { ...sum, cursor };
-      } while (cursor !== undefined && !signal.aborted);
-    } finally {
-      leave();
+    using _place = enter(owner.account.accountId);
+    const { isEstimate } = request;
+    if (request.action === 'push_again' && !isEstimate) {
+      yield* again(owner, crawlerName, request, signal);
+      return;
     }
+    const { read, act } = await sourceOf(owner, crawlerName, request);
+    let sum = { matched: 0, done: 0, refused: 0 };
+    let cursor = request.cursor === '' ? undefined : request.cursor;
+    do {
+      const found = await read({ limit: PART, ...defined({ cursor }) });
+      ({ cursor } = found);
+      const rids = found.rows.map(({ rid }) => rid);
+      const isDone = isEstimate || act === undefined || rids.length === 0;
+      const done = isDone ? 0 : await act(rids);
+      sum = {
+        matched: sum.matched + rids.length,
+        done: sum.done + done,
+        refused: sum.refused + (isEstimate ? 0 : rids.length - done),
+      };
+      yield { ...sum, cursor };
+    } while (cursor !== undefined && !signal.aborted);
   };
 }
-
-type Part = { readonly limit: number; readonly cursor?: string };
 
 function listedState({ jobState }: MatchRequest, clock: Clock): ListedJobState | undefined {
   return jobState === 'scheduled' ? { scheduledAfter: clock.now() } : jobState;

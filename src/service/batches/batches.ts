@@ -11,6 +11,7 @@ import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Listing, ListingPart, Store } from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import type { Notices } from '../notices/outbox.ts';
+import { type Removal, removeInBatches } from '../remove-in-batches.ts';
 import { createStreamPlaces } from '../stream-places.ts';
 import { completedEvent } from './completed-event.ts';
 
@@ -27,12 +28,8 @@ export interface BatchManagement {
     signal: AbortSignal,
   ): AsyncGenerator<Batch, void, undefined>;
   close(owner: TokenOwner, crawlerName: string, name: string): Promise<Batch>;
-  /** Closes it and removes what waits. `hasMore` is true when time ran out. */
-  cancel(
-    owner: TokenOwner,
-    crawlerName: string,
-    name: string,
-  ): Promise<{ readonly removed: number; readonly hasMore: boolean }>;
+  /** Closes it and removes what waits. */
+  cancel(owner: TokenOwner, crawlerName: string, name: string): Promise<Removal>;
   /** Completes batches of all crawlers of which nothing is left. */
   completeDone(signal: AbortSignal): Promise<void>;
 }
@@ -48,10 +45,6 @@ export interface BatchManagementDeps {
   readonly retentionDays: number;
 }
 
-/** URLs that one write removes. */
-const CANCEL_BATCH = 2_000;
-/** How long one cancellation takes at most. */
-const CANCEL_MS = 30_000;
 /** Batches that are read at a time to be completed. */
 const DONE_BATCH = 100;
 /** Milliseconds between two looks at a batch that is watched, and the multiple of the last look's time. */
@@ -121,26 +114,22 @@ export function createBatchManagement(deps: BatchManagementDeps): BatchManagemen
 
     async *watch(owner, crawlerName, name, signal) {
       const crawler = await access.find(owner, crawlerName);
-      const leave = enter(owner.account.accountId);
-      try {
-        let sent = '';
-        let sentAt = 0;
-        for (;;) {
-          const startedAt = performance.now();
-          const batch = await read(crawler, name);
-          const text = JSON.stringify(batch);
-          const now = performance.now();
-          if (text !== sent || now - sentAt >= KEEP_ALIVE_MS) {
-            yield batch;
-            sent = text;
-            sentAt = now;
-          }
-          if (batch.completedAt !== undefined) return;
-          const pause = Math.max(WATCH_MS, (now - startedAt) * WATCH_FACTOR);
-          await sleep(pause, undefined, { signal });
+      using _place = enter(owner.account.accountId);
+      let sent = '';
+      let sentAt = 0;
+      for (;;) {
+        const startedAt = performance.now();
+        const batch = await read(crawler, name);
+        const text = JSON.stringify(batch);
+        const now = performance.now();
+        if (text !== sent || now - sentAt >= KEEP_ALIVE_MS) {
+          yield batch;
+          sent = text;
+          sentAt = now;
         }
-      } finally {
-        leave();
+        if (batch.completedAt !== undefined) return;
+        const pause = Math.max(WATCH_MS, (now - startedAt) * WATCH_FACTOR);
+        await sleep(pause, undefined, { signal });
       }
     },
 
@@ -151,17 +140,14 @@ export function createBatchManagement(deps: BatchManagementDeps): BatchManagemen
     async cancel(owner, crawlerName, name) {
       const crawler = await access.find(owner, crawlerName);
       const batch = await close(crawler, name);
-      const until = performance.now() + CANCEL_MS;
-      let removed = 0;
-      for (;;) {
-        const count = await store.batches.cancel(batch, CANCEL_BATCH, clock.now());
-        removed += count;
+      const removal = await removeInBatches(async (limit) => {
+        const count = await store.batches.cancel(batch, limit, clock.now());
         dispatcher.refresh(crawler.crawlerId);
-        const hasMore = count === CANCEL_BATCH;
-        if (hasMore && performance.now() < until) continue;
-        if (!hasMore) await read(crawler, name);
-        return { removed, hasMore };
-      }
+        return count;
+      });
+      // Reading it completes it.
+      if (!removal.hasMore) await read(crawler, name);
+      return removal;
     },
 
     async completeDone(signal) {

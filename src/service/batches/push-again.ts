@@ -135,30 +135,26 @@ export function createPushAgain(deps: {
   }
 
   return async function* pushAgain(owner, crawlerName, selection, signal) {
-    const leave = enter(owner.account.accountId);
-    try {
-      const selected = await select(owner, crawlerName, selection);
-      let cursor = selection.cursor === '' ? undefined : selection.cursor;
-      let isEmpty = true;
-      do {
-        const before = cursor;
-        const part = { limit: PART, ...defined({ cursor }) };
-        const found = await store.listings.failedCrawls(selected, part);
-        ({ cursor } = found);
-        const crawls = found.rows.filter((crawl) => isWanted(crawl, selection));
-        if (crawls.length === 0) continue;
-        const inputs = crawls.map((crawl) => toInput(crawl, selection));
-        const { pushed, hasGivenUp } = await push(owner, crawlerName, inputs, signal);
-        const items = crawls.map(({ rid }, at) => ({ of: rid, pushed: pushed[at] as PushedItem }));
-        // What was accepted of the part is not queued again.
-        isEmpty = false;
-        yield { items, cursor: hasGivenUp ? (before ?? '') : cursor };
-        if (hasGivenUp) return;
-      } while (cursor !== undefined && !signal.aborted);
-      if (isEmpty) yield { items: [], cursor: undefined };
-    } finally {
-      leave();
-    }
+    using _place = enter(owner.account.accountId);
+    const selected = await select(owner, crawlerName, selection);
+    let cursor = selection.cursor === '' ? undefined : selection.cursor;
+    let isEmpty = true;
+    do {
+      const before = cursor;
+      const part = { limit: PART, ...defined({ cursor }) };
+      const found = await store.listings.failedCrawls(selected, part);
+      ({ cursor } = found);
+      const crawls = found.rows.filter((crawl) => isWanted(crawl, selection));
+      if (crawls.length === 0) continue;
+      const inputs = crawls.map((crawl) => toInput(crawl, selection));
+      const { pushed, hasGivenUp } = await push(owner, crawlerName, inputs, signal);
+      const items = crawls.map(({ rid }, at) => ({ of: rid, pushed: pushed[at] as PushedItem }));
+      // What was accepted of the part is not queued again.
+      isEmpty = false;
+      yield { items, cursor: hasGivenUp ? (before ?? '') : cursor };
+      if (hasGivenUp) return;
+    } while (cursor !== undefined && !signal.aborted);
+    if (isEmpty) yield { items: [], cursor: undefined };
   };
 }
 

@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks';
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -6,6 +5,7 @@ import { crawlerNotFound, DomainError, invalidField, missingField } from '../../
 import { isPossibleHost, parseHost, ruleFor } from '../../domain/host-rules.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
+import { type Removal, removeInBatches } from '../remove-in-batches.ts';
 import type { CrawlerAccess } from './crawler-access.ts';
 
 /** Pauses and purges hosts of a crawler. Every method throws as {@link CrawlerAccess} does. */
@@ -14,19 +14,11 @@ export interface HostManagement {
   pause(owner: TokenOwner, crawlerName: string, host: string): Promise<string>;
   /** Throws `failed_precondition` when an exception of the politeness pauses the host. */
   unpause(owner: TokenOwner, crawlerName: string, host: string): Promise<string>;
-  /** Removes the waiting and retrying URLs of a host. `hasMore` is true when time ran out. */
-  purge(
-    owner: TokenOwner,
-    crawlerName: string,
-    host: string,
-  ): Promise<{ readonly purged: number; readonly hasMore: boolean }>;
+  /** Removes the waiting and retrying URLs of a host. */
+  purge(owner: TokenOwner, crawlerName: string, host: string): Promise<Removal>;
 }
 
 const MAX_PAUSED = 1_000;
-/** URLs that one write removes. */
-const PURGE_BATCH = 2_000;
-/** How long one purge takes at most. */
-const PURGE_MS = 30_000;
 
 /** Makes the management of hosts. */
 export function createHostManagement(deps: {
@@ -81,15 +73,11 @@ export function createHostManagement(deps: {
     async purge(owner, crawlerName, text) {
       const { crawlerId } = await access.find(owner, crawlerName);
       const host = toHost(text);
-      const until = performance.now() + PURGE_MS;
-      let purged = 0;
-      for (;;) {
-        const count = await store.hosts.purge(crawlerId, host, PURGE_BATCH, clock.now());
-        purged += count;
+      return removeInBatches(async (limit) => {
+        const count = await store.hosts.purge(crawlerId, host, limit, clock.now());
         dispatcher.refresh(crawlerId);
-        if (count < PURGE_BATCH) return { purged, hasMore: false };
-        if (performance.now() > until) return { purged, hasMore: true };
-      }
+        return count;
+      });
     },
   };
 }

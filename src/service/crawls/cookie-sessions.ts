@@ -1,4 +1,5 @@
 import { type ServiceClock, toWall, wallNow } from '../../domain/clock.ts';
+import { getOrInsert } from '../../domain/get-or-insert.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import {
@@ -59,10 +60,7 @@ export function createCookieSessions(deps: {
   });
 
   function find(scope: ResultScope, name: string): KnownSession {
-    const key = `${scope.accountId} ${scope.tokenType} ${name}`;
-    const found = known.get(key);
-    if (found !== undefined) return found;
-    const session: KnownSession = {
+    return getOrInsert(known, `${scope.accountId} ${scope.tokenType} ${name}`, () => ({
       scope,
       name,
       cookies: [],
@@ -70,9 +68,7 @@ export function createCookieSessions(deps: {
       reading: undefined,
       writing: undefined,
       next: undefined,
-    };
-    known.set(key, session);
-    return session;
+    }));
   }
 
   async function load(session: KnownSession): Promise<void> {

@@ -1,3 +1,4 @@
+import { getOrInsert } from '../../domain/get-or-insert.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 
 /** How long the crawls of one crawler took within the last minute, in this process. */
@@ -32,11 +33,10 @@ export function createCrawlTimes(now: () => number = () => performance.now()): C
   const crawlers = createLruMap<string, Samples>({ maxEntries: MAX_CRAWLERS });
   return {
     note(crawlerId, durationMs) {
-      let samples = crawlers.get(crawlerId);
-      if (samples === undefined) {
-        samples = { values: new Float64Array(2 * MAX_SAMPLES).fill(-Infinity), next: 0 };
-        crawlers.set(crawlerId, samples);
-      }
+      const samples = getOrInsert(crawlers, crawlerId, () => ({
+        values: new Float64Array(2 * MAX_SAMPLES).fill(-Infinity),
+        next: 0,
+      }));
       const at = samples.next * 2;
       samples.values[at] = now();
       samples.values[at + 1] = durationMs;

@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
+import { HOUR_MS } from '../../domain/durations.ts';
 import { isDirect } from '../../domain/proxy-pools.ts';
 import { createRid } from '../../domain/rid.ts';
 import { sessionKey } from '../../domain/session-key.ts';
@@ -17,7 +18,8 @@ import type { ProxyVerdict } from './proxy-health.ts';
 import type { UsablePools } from './usable-pools.ts';
 import type { WaysOut } from './ways-out.ts';
 
-const SCREENSHOT_MS = 60 * 60 * 1_000;
+/** How long a screenshot can be fetched. */
+const SCREENSHOT_MS = HOUR_MS;
 /** Further proxies that one crawl tries when they fail before the target is asked. */
 const MAX_PROXY_TRIES = 4;
 /** Before a crawl is tried again that found only proxies that fail. */
@@ -186,10 +188,7 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
     return { ...(await result(page, order)), proxyOpensAtMs, isBlockedEverywhere };
   }
 
-  return {
-    result,
-    crawl,
-  };
+  return { result, crawl };
 }
 
 /** Whether the browser crawls a page. */

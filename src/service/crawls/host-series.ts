@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import { HOUR_MS } from '../../domain/durations.ts';
+import { getOrInsert } from '../../domain/get-or-insert.ts';
 import type { ProxyHostNumbers, ProxyHostReport } from '../../domain/proxy-pools.ts';
 
 /** What a crawl adds to the numbers of its host. */
@@ -36,20 +37,11 @@ export function createHostSeries({ clock }: { readonly clock: Clock }): HostSeri
   const others = new Map<string, Sum>();
   const nowMs = (): number => clock.now().getTime();
 
-  function othersOf(pool: string): Sum {
-    const known = others.get(pool);
-    if (known !== undefined) return known;
-    const made = emptySum(pool, OTHERS);
-    others.set(pool, made);
-    return made;
-  }
+  const othersOf = (pool: string): Sum => getOrInsert(others, pool, () => emptySum(pool, OTHERS));
 
   function unnamedOf(key: string, pool: string, host: string): Named | undefined {
-    const known = unnamed.get(key);
-    if (known !== undefined || unnamed.size >= MAX_NEW) return known;
-    const made = { ...emptySum(pool, host), lastMs: 0 };
-    unnamed.set(key, made);
-    return made;
+    if (unnamed.size >= MAX_NEW) return unnamed.get(key);
+    return getOrInsert(unnamed, key, () => ({ ...emptySum(pool, host), lastMs: 0 }));
   }
 
   return {

@@ -117,20 +117,14 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
     const { tokenType } = owner;
     const claimant = { accountId };
     const task = { request, tokenType, accountId, crawlerId: undefined, politeness: undefined };
+    using stack = new DisposableStack();
     const slot = await deps.shared.crawlSlots.acquire(claimant, 1, signal);
-    try {
-      const bytes = BASE_BYTES + (request.body?.byteLength ?? 0);
-      const memory = await deps.shared.memory.acquire(claimant, bytes, signal);
-      try {
-        const spec = { kind: 'inline', rid } as const;
-        const order = { task, spec, isSuspect: false, traceparent };
-        return await crawlOrFail(order, signal);
-      } finally {
-        memory.release();
-      }
-    } finally {
-      slot.release();
-    }
+    stack.defer(() => slot.release());
+    const bytes = BASE_BYTES + (request.body?.byteLength ?? 0);
+    const memory = await deps.shared.memory.acquire(claimant, bytes, signal);
+    stack.defer(() => memory.release());
+    const spec = { kind: 'inline', rid } as const;
+    return await crawlOrFail({ task, spec, isSuspect: false, traceparent }, signal);
   }
 
   return {

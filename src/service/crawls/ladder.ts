@@ -1,12 +1,13 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { HOUR_MS, MINUTE_MS } from '../../domain/durations.ts';
+import { getOrInsert } from '../../domain/get-or-insert.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import { DIRECT } from '../../domain/proxy-pools.ts';
 import { parseRungs, type Rung } from '../../domain/rungs.ts';
-import { type FailureReason, parseSuccessCodes } from '../../domain/status.ts';
+import { BLOCKS, parseSuccessCodes } from '../../domain/status.ts';
 import type { PoliteCrawl } from './crawling.ts';
 import type { UsablePools } from './usable-pools.ts';
 
@@ -54,12 +55,6 @@ const LOWER_MS = 10 * MINUTE_MS;
  */
 const VAIN = { climbs: 5, intervalMs: MINUTE_MS } as const;
 
-const BLOCKS: ReadonlySet<string> = new Set<FailureReason | 'too_many_requests'>([
-  'anti_bot_challenge',
-  'captcha',
-  'too_many_requests',
-]);
-
 interface KnownHost {
   /** The name of the rung that works; undefined for the lowest. */
   rung: string | undefined;
@@ -86,9 +81,7 @@ export function createLadders(deps: {
   const numbers = new Map<string, RungNumbers>();
 
   function knownHost(key: string): KnownHost {
-    const known = hosts.get(key);
-    if (known !== undefined) return known;
-    const made: KnownHost = {
+    return getOrInsert(hosts, key, () => ({
       rung: undefined,
       sinceMs: 0,
       forgetsMs: 0,
@@ -96,15 +89,11 @@ export function createLadders(deps: {
       hadBody: false,
       vain: 0,
       climbsMs: 0,
-    };
-    hosts.set(key, made);
-    return made;
+    }));
   }
 
   function count(rung: Rung, what: keyof RungNumbers): void {
-    const known = numbers.get(rung.name) ?? { pages: 0, blocks: 0, failures: 0 };
-    known[what] += 1;
-    numbers.set(rung.name, known);
+    getOrInsert(numbers, rung.name, () => ({ pages: 0, blocks: 0, failures: 0 }))[what] += 1;
   }
 
   /** The rungs that a job can take, as a pool may have been removed, and a browser only loads pages. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
+import { getOrInsert } from '../../domain/get-or-insert.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import {
@@ -140,14 +141,14 @@ export function createPoolWays(deps: {
 
   function numbersOf({ name }: ProxyPool, { id }: PoolProxy): Numbers {
     const empty = { pages: 0, blocks: 0, failures: 0, received: 0, sent: 0 };
-    return entryOf(numbers, `${name} ${id}`, () => empty);
+    return getOrInsert(numbers, `${name} ${id}`, () => empty);
   }
 
   function countersOf({ pool, proxy, numbers: ofProxy }: Candidate, host: string) {
     const empty = { host, pages: 0, blocks: 0, failures: 0, bytes: 0 };
     const about = `${pool.name} ${proxy.id}`;
-    const ofBoth = entryOf(proxyHosts, `${about} ${host}`, () => ({ about, ...empty }));
-    const ofHost = entryOf(hostNumbers, `${pool.name} ${host}`, () => ({
+    const ofBoth = getOrInsert(proxyHosts, `${about} ${host}`, () => ({ about, ...empty }));
+    const ofHost = getOrInsert(hostNumbers, `${pool.name} ${host}`, () => ({
       pool: pool.name,
       ...empty,
     }));
@@ -358,18 +359,6 @@ function* lastThose(
     else yield candidate;
   }
   yield* last;
-}
-
-function entryOf<Value>(
-  map: Pick<Map<string, Value>, 'get'> & { set(key: string, value: Value): unknown },
-  key: string,
-  make: () => Value,
-): Value {
-  const known = map.get(key);
-  if (known !== undefined) return known;
-  const made = make();
-  map.set(key, made);
-  return made;
 }
 
 function hasCredentials(url: string): boolean {

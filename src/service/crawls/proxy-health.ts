@@ -1,7 +1,8 @@
 import { createHostHealth, type HostHealth } from '../../dispatcher/host-health.ts';
+import { getOrInsert } from '../../domain/get-or-insert.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import type { PoolProxy, ProxyTrouble } from '../../domain/proxy-pools.ts';
-import type { FailureReason } from '../../domain/status.ts';
+import { BLOCKS, type FailureReason } from '../../domain/status.ts';
 import type { CrawlResult } from '../../threads/build-result.ts';
 
 /** One use of a proxy: for whom, and at which host. */
@@ -56,11 +57,6 @@ const NOT_REACHED: ReadonlySet<string> = new Set<FailureReason>([
   'connection_failed',
   'tls_failed',
   'protocol_error',
-]);
-const BLOCKS: ReadonlySet<string> = new Set<FailureReason | 'too_many_requests'>([
-  'anti_bot_challenge',
-  'captcha',
-  'too_many_requests',
 ]);
 
 /** How long an answer of the host through another proxy is evidence against this one. */
@@ -127,12 +123,11 @@ export function createProxyHealth(bounds: {
   }
 
   function entry(map: Entries, key: string): Entry {
-    const known = map.get(key);
-    if (known !== undefined) return known;
-    const health = createHostHealth(() => Number.POSITIVE_INFINITY, 1);
-    const made = { health, running: 0, unreached: new Set<string>() };
-    map.set(key, made);
-    return made;
+    return getOrInsert(map, key, () => ({
+      health: createHostHealth(() => Number.POSITIVE_INFINITY, 1),
+      running: 0,
+      unreached: new Set<string>(),
+    }));
   }
 
   /** The proxy has reached something: what was known against it is taken back. */
@@ -235,8 +230,7 @@ export function createProxyHealth(bounds: {
       for (const [key, { health }] of forSome.entries()) {
         const [, proxyId = '', host] = key.split(' ');
         if (host === undefined || health.notBeforeMs <= nowMs) continue;
-        const hosts = found.get(proxyId) ?? [];
-        found.set(proxyId, hosts);
+        const hosts = getOrInsert(found, proxyId, () => []);
         if (hosts.length < MAX_LISTED && !hosts.includes(host)) hosts.push(host);
       }
       return found;

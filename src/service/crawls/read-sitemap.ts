@@ -55,41 +55,37 @@ export function createReadSitemap({ crawl }: Pick<InlineCrawls, 'crawl'>): ReadS
   }
 
   return async function* readSitemap(owner, { url, since }, signal) {
-    const leave = enter(owner.account.accountId);
-    try {
-      const seen = new Set([url]);
-      const waiting = [{ url, depth: 1 }];
-      let characters = 0;
-      const isNew = (sitemap: string): boolean =>
-        !seen.has(sitemap) &&
-        seen.size < MAX_SITEMAPS &&
-        characters + sitemap.length <= MAX_CHARACTERS;
-      const isOld = ({ lastmod }: SitemapEntry): boolean =>
-        since !== undefined && lastmod !== undefined && lastmod < since;
-      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-        let urls: SitemapUrl[] = [];
-        try {
-          for await (const entry of read(owner, next.url, signal)) {
-            if (isOld(entry)) continue;
-            if (!entry.isSitemap) urls.push({ url: entry.url, lastmod: entry.lastmod });
-            else if (next.depth < MAX_DEPTH && isNew(entry.url)) {
-              seen.add(entry.url);
-              characters += entry.url.length;
-              waiting.push({ url: entry.url, depth: next.depth + 1 });
-            }
-            if (urls.length < PART) continue;
-            yield { urls };
-            urls = [];
+    using _place = enter(owner.account.accountId);
+    const seen = new Set([url]);
+    const waiting = [{ url, depth: 1 }];
+    let characters = 0;
+    const isNew = (sitemap: string): boolean =>
+      !seen.has(sitemap) &&
+      seen.size < MAX_SITEMAPS &&
+      characters + sitemap.length <= MAX_CHARACTERS;
+    const isOld = ({ lastmod }: SitemapEntry): boolean =>
+      since !== undefined && lastmod !== undefined && lastmod < since;
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      let urls: SitemapUrl[] = [];
+      try {
+        for await (const entry of read(owner, next.url, signal)) {
+          if (isOld(entry)) continue;
+          if (!entry.isSitemap) urls.push({ url: entry.url, lastmod: entry.lastmod });
+          else if (next.depth < MAX_DEPTH && isNew(entry.url)) {
+            seen.add(entry.url);
+            characters += entry.url.length;
+            waiting.push({ url: entry.url, depth: next.depth + 1 });
           }
-        } catch (error) {
-          if (!(error instanceof DomainError) || error.reason !== 'sitemap_unreadable') throw error;
-          if (next.url === url) throw error;
-          yield { failed: { url: next.url, reason: String(error.metadata?.['reason'] ?? '') } };
+          if (urls.length < PART) continue;
+          yield { urls };
+          urls = [];
         }
-        if (urls.length > 0) yield { urls };
+      } catch (error) {
+        if (!(error instanceof DomainError) || error.reason !== 'sitemap_unreadable') throw error;
+        if (next.url === url) throw error;
+        yield { failed: { url: next.url, reason: String(error.metadata?.['reason'] ?? '') } };
       }
-    } finally {
-      leave();
+      if (urls.length > 0) yield { urls };
     }
   };
 }

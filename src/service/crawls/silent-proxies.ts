@@ -1,4 +1,5 @@
 import { SECOND_MS } from '../../domain/durations.ts';
+import { getOrInsert } from '../../domain/get-or-insert.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 
 /**
@@ -35,11 +36,13 @@ export function createSilentProxies(maxProxies: number): SilentProxies {
       return !entry.hasAnswered || nowMs - entry.sinceMs > SILENT_MS;
     },
     started(proxyId, startedMs) {
-      const known = entries.get(proxyId);
-      const entry = known ?? { inFlight: 0, hasAnswered: false, sinceMs: startedMs };
+      const entry = getOrInsert(entries, proxyId, () => ({
+        inFlight: 0,
+        hasAnswered: false,
+        sinceMs: startedMs,
+      }));
       if (entry.inFlight === 0) entry.sinceMs = startedMs;
       entry.inFlight += 1;
-      if (known === undefined) entries.set(proxyId, entry);
       return (isReached, nowMs) => {
         entry.inFlight -= 1;
         if (!isReached) return;

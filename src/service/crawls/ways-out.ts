@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/clock.ts';
+import { getOrInsert } from '../../domain/get-or-insert.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import {
@@ -81,11 +82,7 @@ export function createWaysOut(deps: {
 
   function waysOf(accountId: string | undefined): PoolWays {
     if (accountId === undefined) return ofOperator;
-    const known = ofAccounts.get(accountId);
-    if (known !== undefined) return known;
-    const made = newWays(accountId);
-    ofAccounts.set(accountId, made);
-    return made;
+    return getOrInsert(ofAccounts, accountId, () => newWays(accountId));
   }
 
   const newWays = (accountId: string): PoolWays =>

@@ -1,5 +1,5 @@
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
-import { DAY_MS } from '../../domain/durations.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../domain/durations.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { QueuedNotice } from '../../domain/notice.ts';
 import { toDigest } from '../../mail/digest.ts';
@@ -10,13 +10,13 @@ import type { Store } from '../../store/store.ts';
 /** Longer than the mailer tries. */
 const LEASE_MS = 120_000;
 const FIRST_RETRY_MS = 30_000;
-const LONGEST_RETRY_MS = 60 * 60 * 1_000;
+const LONGEST_RETRY_MS = HOUR_MS;
 /** How long an unsent notice is retried; after that it is no longer news. */
 const KEPT_MS = 7 * DAY_MS;
 /** Notices claimed at once, and so the most in one mail. */
 const BATCH = 1_000;
 /** An account gets one mail in this time; the next mail reports all that happened since. */
-const MAIL_EVERY_MS = 5 * 60 * 1_000;
+const MAIL_EVERY_MS = 5 * MINUTE_MS;
 const ONE_MAIL = { capacity: 1, refillMs: MAIL_EVERY_MS };
 
 /** What notices work with. */

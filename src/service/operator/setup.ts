@@ -1,3 +1,5 @@
+import { errorText } from '../../domain/error-text.ts';
+import { oneAtATime } from '../../domain/one-at-a-time.ts';
 import { raceAbort } from '../../domain/race-abort.ts';
 import type { Store } from '../../store/store.ts';
 
@@ -45,19 +47,14 @@ export function createSetup(deps: {
   readonly accounts: Pick<Store['accounts'], 'list'>;
 }): ReadSetup {
   const checks = [...deps.checks, addressesCheck(deps.accounts)];
-  let trying: Promise<SetupItem[]> | undefined;
 
   async function read(tries: boolean): Promise<SetupItem[]> {
     const items = await Promise.all(checks.map((check) => readOne(check, tries)));
     return items.toSorted((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state));
   }
 
-  return (tries) => {
-    if (!tries) return read(false);
-    return (trying ??= read(true).finally(() => {
-      trying = undefined;
-    }));
-  };
+  const tryAll = oneAtATime(() => read(true));
+  return (tries) => (tries ? tryAll() : read(false));
 }
 
 async function readOne(check: SetupCheck, tries: boolean): Promise<SetupItem> {
@@ -72,13 +69,9 @@ async function readOne(check: SetupCheck, tries: boolean): Promise<SetupItem> {
     if (typeof finding !== 'string') return { name, settings, ...finding };
     return { name, settings, state: 'ok', finding, advice: '' };
   } catch (error) {
-    const reason = signal.aborted ? `It took longer than ${TRY_MS / 1_000} s.` : messageOf(error);
+    const reason = signal.aborted ? `It took longer than ${TRY_MS / 1_000} s.` : errorText(error);
     return { name, settings, state: 'failed', finding: reason, advice: looked.advice };
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Accounts that are looked at. */

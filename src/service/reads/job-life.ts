@@ -40,20 +40,20 @@ export interface JobLife {
   readonly sentHeaders: readonly HeaderPair[];
 }
 
+/** What a job's life is derived with. */
+interface LifeContext {
+  readonly rid: string;
+  /** Undefined for an inline crawl. */
+  readonly crawler: Crawler | undefined;
+  readonly hostWait: HostWait | undefined;
+  readonly clock: ServiceClock;
+  readonly webhook: Pick<Webhook, 'shownHeaders'>;
+}
+
 /** Derives a job's life from what was found of it. */
-export function jobLife(
-  found: FoundRid,
-  options: {
-    readonly rid: string;
-    /** Undefined for an inline crawl. */
-    readonly crawler: Crawler | undefined;
-    readonly hostWait: HostWait | undefined;
-    readonly clock: ServiceClock;
-    readonly webhook: Pick<Webhook, 'shownHeaders'>;
-  },
-): JobLife {
+export function jobLife(found: FoundRid, context: LifeContext): JobLife {
   const { job, delivery, result } = found;
-  const { rid, crawler, hostWait, clock } = options;
+  const { rid, crawler, hostWait, clock } = context;
   const atWall = (moment: Date): Date => toWall(clock, moment);
   const ended = delivery ?? result;
   const { pushedAt, tries } = ended?.details ?? {};
@@ -62,7 +62,7 @@ export function jobLife(
     pushedAt: at ?? ridTime(rid),
     tries: toTries(job === undefined ? tries : parseTries(job.tries)),
     push: samePush(found),
-    sentHeaders: sentHeaders(delivery, options),
+    sentHeaders: sentHeaders(delivery, context),
   };
   const waits = (waitsFor: WaitsFor | undefined, until?: Date): JobLife => ({
     ...common,
@@ -103,12 +103,7 @@ function samePush({ job, delivery, result }: FoundRid): SamePush | undefined {
 
 function sentHeaders(
   delivery: FoundRid['delivery'],
-  {
-    crawler,
-    webhook,
-  }: { readonly crawler: Crawler | undefined } & {
-    readonly webhook: Pick<Webhook, 'shownHeaders'>;
-  },
+  { crawler, webhook }: Pick<LifeContext, 'crawler' | 'webhook'>,
 ): readonly HeaderPair[] {
   const sentAt = delivery?.attempts.at(-1)?.startedAt;
   if (delivery === undefined || sentAt === undefined || crawler === undefined) return [];

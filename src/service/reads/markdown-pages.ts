@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { TokenOwner } from '../../domain/account.ts';
+import { gzipContentLength } from '../../domain/body-coding.ts';
 import type { StoredResult } from '../../domain/result.ts';
 import { MAX_DOCUMENT_BYTES } from '../../engine/extract/format-page.ts';
 import type { CrawlThreads } from '../../threads/crawl-threads.ts';
@@ -25,8 +26,8 @@ export function createMarkdownPages({
 }: Pick<CrawlThreads, 'readDocument'>): MarkdownPages {
   function bytes({ contentType, details, body }: StoredResult): number {
     const isHtml = /^(text\/html|application\/xhtml\+xml)/i.test(contentType);
-    if (!isHtml || details.failure !== undefined || body.byteLength < 4) return 0;
-    const length = unpackedLength(body);
+    if (!isHtml || details.failure !== undefined) return 0;
+    const length = gzipContentLength(body);
     return length > MAX_DOCUMENT_BYTES ? 0 : length;
   }
 
@@ -51,9 +52,4 @@ export function createMarkdownPages({
       return { ...result, contentType: 'text/markdown; charset=utf-8', body };
     },
   };
-}
-
-/** The last bytes of gzip say how long the unpacked data is. */
-function unpackedLength({ buffer, byteOffset, byteLength }: Uint8Array): number {
-  return Buffer.from(buffer, byteOffset, byteLength).readUInt32LE(byteLength - 4);
 }

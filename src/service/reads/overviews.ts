@@ -3,7 +3,7 @@ import type { Clock } from '../../domain/clock.ts';
 import type { CrawlerCounters } from '../../domain/crawler.ts';
 import { createLruMap, type LruMap } from '../../domain/lru-map.ts';
 import type { CrawlerOverview, ListingStore } from '../../store/store.ts';
-import { createSharedReadings } from './shared-readings.ts';
+import { createSharedLookup } from '../shared-lookup.ts';
 
 /** What happens in a second at one crawler, or at several. */
 export interface ActivityRates {
@@ -61,6 +61,9 @@ const MIN_APART_MS = 900;
 const WINDOW_MS = 5_000;
 /** Accounts whose readings are remembered: each takes about 200 bytes for a crawler. */
 const MAX_ACCOUNTS = 50;
+
+/** The overview of an account is read a quarter of the time at most. */
+const REST_FACTOR = 3;
 
 interface Reading {
   readonly at: number;
@@ -123,10 +126,13 @@ export function createOverviews(deps: {
     );
   }
 
-  const read = createSharedReadings(async (accountId) => {
-    const overview = (await readAll([accountId])).get(accountId);
-    return overview ?? { observedAt: deps.clock.now(), crawlers: [], isPartial: false };
-  });
+  const read = createSharedLookup<AccountOverview>(
+    async (accountId) => {
+      const overview = (await readAll([accountId])).get(accountId);
+      return overview ?? { observedAt: deps.clock.now(), crawlers: [], isPartial: false };
+    },
+    { restFactor: REST_FACTOR },
+  );
 
   return {
     read,

@@ -96,33 +96,27 @@ export function createResultStreams(deps: {
       const selection = await select(owner, selected);
       const tokens = resumeTokens(selection);
       let place = resumeToken === '' ? undefined : tokens.parse(resumeToken);
-      const leave = enter(selection.accountId);
-      try {
-        // When the stream last said that all were sent, while that is so. It says so at once, so
-        // that a consumer knows.
-        let toldAt: number | undefined;
-        while (!signal.aborted) {
-          const page = await results.following(selection, place, BATCH_SIZE);
-          const { series } = page.place;
-          for (const chunk of chunks(page.results)) {
-            const numbered = chunk.results.map(({ rid, seq }) => {
-              return { rid, resumeToken: tokens.write({ series, seq }) };
-            });
-            const resume = numbered.at(-1)?.resumeToken ?? '';
-            yield { results: numbered, bytes: chunk.bytes, resumeToken: resume };
-          }
-          place = page.place;
-          if (page.results.length > 0) toldAt = undefined;
-          if (page.results.length > 0 || !page.isEnd) continue;
-          if (toldAt === undefined || performance.now() - toldAt >= HEARTBEAT_MS) {
-            yield { results: [], bytes: 0, resumeToken: tokens.write(place) };
-            toldAt = performance.now();
-          }
-          if (!follow) return;
-          await tails.grown(selection, place, toldAt + HEARTBEAT_MS - performance.now(), signal);
+      using _place = enter(selection.accountId);
+      // When the stream last said that all were sent, while that is so. It says so at once, so
+      // that a consumer knows.
+      let toldAt: number | undefined;
+      while (!signal.aborted) {
+        const page = await results.following(selection, place, BATCH_SIZE);
+        const { series } = page.place;
+        for (const chunk of chunks(page.results)) {
+          const numbered = chunk.results.map((each) => tokens.numbered(series, each));
+          const resume = numbered.at(-1)?.resumeToken ?? '';
+          yield { results: numbered, bytes: chunk.bytes, resumeToken: resume };
         }
-      } finally {
-        leave();
+        place = page.place;
+        if (page.results.length > 0) toldAt = undefined;
+        if (page.results.length > 0 || !page.isEnd) continue;
+        if (toldAt === undefined || performance.now() - toldAt >= HEARTBEAT_MS) {
+          yield { results: [], bytes: 0, resumeToken: tokens.write(place) };
+          toldAt = performance.now();
+        }
+        if (!follow) return;
+        await tails.grown(selection, place, toldAt + HEARTBEAT_MS - performance.now(), signal);
       }
     },
 
@@ -140,9 +134,7 @@ export function createResultStreams(deps: {
         const { series } = page.place;
         const last = first?.results.at(-1)?.seq ?? page.place.seq;
         return {
-          results: (first?.results ?? []).map(({ rid, seq }) => {
-            return { rid, resumeToken: tokens.write({ series, seq }) };
-          }),
+          results: (first?.results ?? []).map((each) => tokens.numbered(series, each)),
           bytes: first?.bytes ?? 0,
           resumeToken: tokens.write({ series, seq: last }),
           isEnd: more.length === 0 && page.isEnd,
@@ -195,8 +187,12 @@ function* chunks(
 function resumeTokens({ accountId, tokenType, crawlerId = '', batchId }: ResultSelection) {
   const selected = `${accountId} ${tokenType} ${batchId ?? crawlerId}`;
   const digest = createHash('sha256').update(selected).digest('hex').slice(0, 16);
+  const write = ({ series, seq }: ResultPlace): string => `${series}.${seq}.${digest}`;
   return {
-    write: ({ series, seq }: ResultPlace): string => `${series}.${seq}.${digest}`,
+    write,
+    numbered: (series: string, { rid, seq }: Sized) => {
+      return { rid, resumeToken: write({ series, seq }) };
+    },
     parse(text: string): ResultPlace {
       const [, series, seq, of = digest] =
         /^([0-9a-f]{16})\.(\d{1,15})(?:\.([0-9a-f]{16}))?$/.exec(text) ?? [];

@@ -84,17 +84,13 @@ export function createWatches(deps: {
     news: (snapshot: Snapshot) => Message[] | Promise<Message[]>,
     silence: (snapshot: Snapshot) => Message,
   ): AsyncGenerator<Message, void, undefined> {
-    const leave = enter(account.accountId);
-    try {
-      let sentAt = performance.now();
-      for await (const snapshot of poll.follow(account.accountId, signal)) {
-        const messages = await news(snapshot);
-        if (messages.length === 0 && performance.now() - sentAt < keepAliveMs) continue;
-        yield* messages.length === 0 ? [silence(snapshot)] : messages;
-        sentAt = performance.now();
-      }
-    } finally {
-      leave();
+    using _place = enter(account.accountId);
+    let sentAt = performance.now();
+    for await (const snapshot of poll.follow(account.accountId, signal)) {
+      const messages = await news(snapshot);
+      if (messages.length === 0 && performance.now() - sentAt < keepAliveMs) continue;
+      yield* messages.length === 0 ? [silence(snapshot)] : messages;
+      sentAt = performance.now();
     }
   }
 

@@ -3,6 +3,7 @@ import { addEnd, type BatchEnds } from '../../domain/batch.ts';
 import { toWall } from '../../domain/clock.ts';
 import { timeBucket } from '../../domain/crawl-time-buckets.ts';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
+import { getOrInsert } from '../../domain/get-or-insert.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { addDays, type DayCounts, type DayField, toDay } from '../../domain/stats.ts';
 import type { FailedTry, Tally } from '../../domain/tally.ts';
@@ -65,15 +66,12 @@ export function createCounts(): Counts {
   const failures = new Map<string, FailedTries>();
 
   function add(crawlerId: string, column: Column, by: number): void {
-    let changes = columns.get(crawlerId);
-    if (changes === undefined) columns.set(crawlerId, (changes = new Map()));
+    const changes = getOrInsert(columns, crawlerId, () => new Map());
     changes.set(column, (changes.get(column) ?? 0) + by);
   }
 
   function dayChanges(crawlerId: string): DayChanges {
-    let changes = days.get(crawlerId);
-    if (changes === undefined) days.set(crawlerId, (changes = { byCbStatus: {}, times: {} }));
-    return changes;
+    return getOrInsert(days, crawlerId, () => ({ byCbStatus: {}, times: {} }));
   }
 
   function addDay(crawlerId: string, field: DayField, by: number): void {
@@ -82,20 +80,16 @@ export function createCounts(): Counts {
   }
 
   function happened(crawlerId: string, moment: Moment): void {
-    const known = moments.get(crawlerId);
-    if (known === undefined) moments.set(crawlerId, new Set([moment]));
-    else known.add(moment);
+    getOrInsert(moments, crawlerId, () => new Set()).add(moment);
   }
 
   function addFailed(crawlerId: string, { kind, error }: FailedTry): void {
-    const tries = failures.get(crawlerId) ?? {};
-    failures.set(crawlerId, tries);
+    const tries = getOrInsert(failures, crawlerId, () => ({}));
     tries[kind] = { count: (tries[kind]?.count ?? 0) + 1, error };
   }
 
   function addAccount(accountId: string, column: AccountColumn, by: number): void {
-    let changes = accounts.get(accountId);
-    if (changes === undefined) accounts.set(accountId, (changes = new Map()));
+    const changes = getOrInsert(accounts, accountId, () => new Map());
     changes.set(column, (changes.get(column) ?? 0) + by);
   }
 

@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../domain/durations.ts';
 import { chargedBytes } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
 import { expireAudit } from './audit.ts';
@@ -15,7 +16,7 @@ import { expireKeys } from './unique-keys.ts';
 const BATCH = 100;
 // Operations that were in progress when an account was removed, such as an inline crawl to be
 // stored, have ended after this.
-const LAST_WRITES_MS = 3_600_000;
+const LAST_WRITES_MS = HOUR_MS;
 
 interface Step {
   readonly expired: number;

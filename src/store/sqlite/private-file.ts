@@ -3,6 +3,11 @@ import { join, resolve } from 'node:path';
 import type { Logger } from '../../domain/logger.ts';
 import { makeFolder } from '../../domain/make-folder.ts';
 
+/** The file of the database in `DATA_DIR`. */
+export function databaseFile(folder: string): string {
+  return join(folder, 'queued-crawler.db');
+}
+
 /** The files that SQLite keeps next to a database. New ones get the mode of the database itself. */
 const COMPANIONS = ['', '-wal', '-shm', '-journal', '-mark'];
 
@@ -14,10 +19,9 @@ const COMPANIONS = ['', '-wal', '-shm', '-journal', '-mark'];
  */
 export async function preparePrivateFile(
   folder: string,
-  name: string,
   logger: Pick<Logger, 'warn'>,
 ): Promise<string> {
-  const path = join(folder, name);
+  const path = databaseFile(folder);
   try {
     await makeFolder(folder);
     // Opening for append changes nothing in an existing file.

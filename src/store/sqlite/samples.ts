@@ -1,5 +1,5 @@
 import { toWall } from '../../domain/clock.ts';
-import { MINUTE_MS } from '../../domain/durations.ts';
+import { HOUR_MS, MINUTE_MS } from '../../domain/durations.ts';
 import { type DayCounts, dayFields, toDay } from '../../domain/stats.ts';
 import {
   SAMPLE_MS,
@@ -14,7 +14,7 @@ import type { Sql, SqlRow } from './sql.ts';
 const CRAWLERS = 500;
 const ROWS = 2_000;
 /** What is thinned, beyond its age: more than the service is usually stopped for. */
-const WINDOW_MS = 12 * 3_600_000;
+const WINDOW_MS = 12 * HOUR_MS;
 
 /** The numbers of a day that timelines do not show, as paths of JSON. */
 const LEFT_OUT = [...dayFields, 'byCbStatus']

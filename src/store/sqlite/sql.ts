@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { getOrInsert } from '../../domain/get-or-insert.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 
 /** A value of a statement or a row. */
@@ -38,18 +39,10 @@ export function createSql(database: DatabaseSync): Sql {
   let last: StatementSync | undefined;
   function prepared(sql: string): StatementSync {
     if (sql !== lastText || last === undefined) {
-      last = find(sql);
+      last = getOrInsert(statements, sql, () => database.prepare(sql));
       lastText = sql;
     }
     return last;
-  }
-  function find(sql: string): StatementSync {
-    let statement = statements.get(sql);
-    if (statement === undefined) {
-      statement = database.prepare(sql);
-      statements.set(sql, statement);
-    }
-    return statement;
   }
   return {
     aheadMs: 0,

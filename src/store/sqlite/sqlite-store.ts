@@ -42,7 +42,7 @@ const LARGE_MS = 1_000;
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenSqliteStore> {
   const { logger } = options;
-  const path = await preparePrivateFile(options.dataDir, 'queued-crawler.db', logger);
+  const path = await preparePrivateFile(options.dataDir, logger);
   const database = await openSqliteDatabase(path, options.onFatal ?? (() => undefined), (byMs) => {
     if (Math.abs(byMs) < LARGE_MS) return;
     logger.warn({ byMs }, "the machine's clock was set; what waits is due as before");

@@ -19,7 +19,7 @@ import {
 } from '../../../src/net/create-http-client.ts';
 import { type HttpClient, HttpError, type HttpRequest } from '../../../src/net/http-client.ts';
 import type { Lookup, LookupAnswer } from '../../../src/net/lookup.ts';
-import { PUBLIC_ONLY, parseNetworkAllow } from '../../../src/net/network-allow.ts';
+import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { collectGarbage } from '../../support/collect-garbage.ts';
 import { eventually } from '../../support/eventually.ts';
 import { listen } from '../../support/listen.ts';
@@ -617,14 +617,14 @@ describe('proxies', () => {
 
   test('a proxy that takes names only is given them when all their addresses are public', async () => {
     await using proxy = await startProxy({ target: site.host });
-    const client = open({ lookup: publicName, allow: PUBLIC_ONLY, proxyTarget: 'name' });
+    const client = open({ lookup: publicName, allow: parseNetworkAllow(''), proxyTarget: 'name' });
     const { status } = await client.request(get('http://site.test/', { proxy: proxy.url }));
     expect([status, proxy.asked]).toEqual([200, ['site.test:80']]);
     const lookup = async (): Promise<LookupAnswer[]> => [
       { address: '93.184.215.14', family: 4 },
       { address: '10.0.0.1', family: 4 },
     ];
-    const mixed = open({ lookup, allow: PUBLIC_ONLY, proxyTarget: 'name' });
+    const mixed = open({ lookup, allow: parseNetworkAllow(''), proxyTarget: 'name' });
     const code = await codeOf(mixed.request(get('http://mixed.test/', { proxy: proxy.url })));
     expect([code, proxy.asked.length]).toEqual(['address_not_allowed', 1]);
   });
@@ -635,7 +635,7 @@ describe('proxies', () => {
       { address: '10.0.0.1', family: 4 },
       { address: '93.184.215.14', family: 4 },
     ];
-    const client = open({ lookup, allow: PUBLIC_ONLY });
+    const client = open({ lookup, allow: parseNetworkAllow('') });
     for (const url of ['http://10.0.0.1/', 'http://[::1]/']) {
       expect(await codeOf(client.request(get(url, { proxy: proxy.url })))).toBe(
         'address_not_allowed',
@@ -653,7 +653,7 @@ describe('proxies', () => {
       asked += 1;
       return [{ address: asked === 1 ? '8.8.4.4' : '127.0.0.1', family: 4 }];
     };
-    const client = open({ lookup, allow: PUBLIC_ONLY });
+    const client = open({ lookup, allow: parseNetworkAllow('') });
     const url = 'http://rebind.test/page/1';
     expect((await client.request(get(url, { proxy: proxy.url }))).status).toBe(200);
     expect(proxy.asked).toEqual(['8.8.4.4:80']);

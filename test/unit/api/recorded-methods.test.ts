@@ -37,7 +37,8 @@ function idle(desc: DescMethod): Method {
 
 /** Calls a method to its end. */
 async function perform(method: Method): Promise<void> {
-  const call = { isOperator: true, remote: '', signal: new AbortController().signal } as Call;
+  const signal = new AbortController().signal;
+  const call = { isOperator: true, remote: '', signal, caller: {} } as Call;
   const request: Message = create(method.desc.input);
   if (method.kind === 'unary') await method.handle(request, call);
   else if (method.kind === 'server_streaming') await Array.fromAsync(method.handle(request, call));
@@ -51,7 +52,6 @@ test('the console filters the history by exactly the methods that are recorded',
   };
   const real = activityHandlers({
     auditTrail,
-    authenticator: { authenticate: () => Promise.resolve({}) },
     tokenWatch: {
       watch: () => ({ signal: new AbortController().signal, [Symbol.dispose]: () => undefined }),
     },

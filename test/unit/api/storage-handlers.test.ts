@@ -11,7 +11,7 @@ test('held results are shown again when the call fails, although its error is re
   const done: string[] = [];
   const owner = { account: { accountId: 'a' } };
   const handlers = storageHandlers({
-    authenticator: { authenticate: async () => owner } as never,
+    authenticator: {} as never,
     tokenWatch: {} as never,
     storage: {
       select: async () => ({ rids: [RID], bytes: 1, deferred: [] }),
@@ -28,6 +28,7 @@ test('held results are shown again when the call fails, although its error is re
   const handler = handlers.find(({ desc }) => desc === bulkGetResults);
   if (handler?.kind !== 'unary') throw new Error('there is no such method');
   const call = {
+    caller: { token: 't', owner },
     room: { giveBack: () => undefined, take: () => Promise.reject(new Error('no room')) },
     received: Promise.resolve(true),
   };

@@ -14,6 +14,7 @@ import { decorateStore } from '../../../src/store/decorate-store.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { makeJobs } from '../../contract/store/store-harness.ts';
 import { eventually } from '../../support/eventually.ts';
+import { createTestClock } from '../../support/test-clock.ts';
 import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
 
 /** The same store, with the names of its calls. */
@@ -243,4 +244,34 @@ test('streams outlive a database that is down for a moment, and end with its err
   const again = watches.activity(normal, signal);
   expect((await again.next()).done).toBe(false);
   await again.return();
+});
+
+test('lists and watches of one account that are asked for again and again read it once at a time', async () => {
+  let underway = 0;
+  let most = 0;
+  let readings = 0;
+  const overviews = createOverviews({
+    attention: () => [],
+    clock: createTestClock(),
+    listings: {
+      async crawlers() {
+        readings += 1;
+        underway += 1;
+        most = Math.max(most, underway);
+        await new Promise((resolve) => setImmediate(resolve));
+        underway -= 1;
+        return [];
+      },
+    },
+  });
+  const poll = createOverviewPoll({ overviews });
+  const abort = new AbortController();
+  const streams = Array.from({ length: 40 }, () => poll.follow('account', abort.signal));
+  await Promise.all([
+    ...streams.map((stream) => stream.next()),
+    ...Array.from({ length: 40 }, () => overviews.read('account')),
+  ]);
+  expect({ most, readings }).toEqual({ most: 1, readings: 2 });
+  abort.abort(new Error('gone'));
+  await Promise.allSettled(streams.map((stream) => stream.next()));
 });

@@ -1,3 +1,5 @@
+import { getOrInsert } from '../../../domain/get-or-insert.ts';
+
 /** A parsed page. */
 export interface ScrapedPage {
   readonly document: Document;
@@ -75,12 +77,10 @@ const TEXT_NODE = 3;
 const bases = new WeakMap<Document, URL | null>();
 
 function baseAddress({ document, url }: ScrapedPage): URL | null {
-  const known = bases.get(document);
-  if (known !== undefined) return known;
-  const base = document.querySelector('base[href]')?.getAttribute('href') ?? '';
-  const found = URL.parse(base, url) ?? URL.parse(url);
-  bases.set(document, found);
-  return found;
+  return getOrInsert(bases, document, () => {
+    const base = document.querySelector('base[href]')?.getAttribute('href') ?? '';
+    return URL.parse(base, url) ?? URL.parse(url);
+  });
 }
 
 /** The absolute address of an http or https link; undefined for any other. */
