@@ -3,6 +3,7 @@ import type { ListedJob, QueuePlace } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { toJob } from './job-document.ts';
 import { MAX_LEASE_MS, NO_WORK } from './lease.ts';
+import { behind } from './read-part.ts';
 
 /** See `QueueStore.overdue`. */
 export async function overdue(
@@ -92,16 +93,10 @@ export async function listQueued(
 ): Promise<ListedJob[]> {
   const crawler = await readPurges(collections, crawlerId);
   if (crawler === null) return [];
-  const behind =
-    after === undefined
-      ? {}
-      : {
-          due: { $gte: after.dueAt },
-          $or: [{ due: { $gt: after.dueAt } }, { due: after.dueAt, _id: { $gt: after.rid } }],
-        };
+  const start = after && { at: after.dueAt, rid: after.rid };
   const found = await collections.jobs
     .find(
-      { crawlerId, queued: true, gen: crawler.purges, ...behind },
+      { crawlerId, queued: true, gen: crawler.purges, ...behind('due', start) },
       { projection: { url: 1, retry: 1, createdAt: 1, due: 1 } },
     )
     .sort({ due: 1, _id: 1 })
