@@ -10,8 +10,8 @@ import { addPending } from './deliveries.ts';
 import type { Lanes } from './lanes.ts';
 import { wakeFields } from './lease.ts';
 import { readPurges } from './queue-reads.ts';
+import { removeJobs } from './queue-removals.ts';
 import { deliveryDocument } from './records.ts';
-import { freeKeys } from './unique-keys.ts';
 
 interface Group {
   readonly _id: string;
@@ -97,37 +97,12 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
       return toBatch(document, now);
     },
 
-    cancel: ({ batchId, crawlerId }, limit, now) =>
-      lanes.runExclusive(crawlerId, () =>
-        lanes.untilWritten(async () => {
-          const crawler = await crawlers.findOne(
-            { _id: crawlerId },
-            { projection: { accountId: 1, purges: 1 } },
-          );
-          if (crawler === null) return 0;
-          const { accountId, purges: gen } = crawler;
-          const lane = await lanes.enlist(crawlerId, 'turn', now);
-          await lanes.raise(crawlerId, gen, now);
-          return lanes.unblocked(crawlerId, () =>
-            lanes.write(lane, { gen, accountId, now }, async (session, delta) => {
-              const found = await jobs
-                .find(
-                  { batchId, state: { $in: ['waiting', 'retrying'] }, gen },
-                  { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
-                )
-                .limit(limit)
-                .toArray();
-              const ids = found.map(({ _id }) => _id);
-              // What another write has changed since the snapshot is a conflict.
-              await jobs.deleteMany({ _id: { $in: ids } }, { session });
-              const keys = found.map(({ _id: rid, uniqueKey }) => ({ rid, uniqueKey }));
-              await freeKeys(collections, crawlerId, keys, session);
-              for (const { state, size = 0 } of found) delta.purge({ state, size });
-              return ids.length;
-            }),
-          );
-        }),
-      ),
+    async cancel({ batchId, crawlerId }, limit, now) {
+      const state = { $in: ['waiting', 'retrying'] as const };
+      const which = (gen: number) => ({ batchId, state, gen });
+      const removal = { crawlerId, which, limit, end: 'purged', now } as const;
+      return (await removeJobs(collections, lanes, removal)).length;
+    },
 
     async done(limit, now) {
       const found: Batch[] = [];

@@ -117,7 +117,7 @@ export function jobWrites(
         if (again) delta.addTally({ day: ['retries'], ...took });
         if (again && outcome.climbed !== undefined) delta.addDay('climbs', 1);
         if (again) delta.addFailed({ kind: 'crawl', error });
-        if (isPurged) delta.purge({ state, size });
+        if (isPurged) delta.remove({ state, size }, 'purged');
         else delta.move(size, state, again || job.retry > 0 ? 'retrying' : 'waiting');
       });
     }
