@@ -2,7 +2,6 @@ import type { QueuedJob } from '../../domain/job.ts';
 import type { ListedJob, QueuePlace } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { toJob } from './job-document.ts';
-import { MAX_LEASE_MS, NO_WORK } from './lease.ts';
 import { behind } from './read-part.ts';
 
 /** See `QueueStore.overdue`. */
@@ -44,17 +43,12 @@ export async function crawlersWithWorkDue(
   now: Date,
   limit: number,
 ): Promise<string[]> {
-  const absurd = { $gt: new Date(now.getTime() + MAX_LEASE_MS), $lt: NO_WORK };
-  const [due, stuck] = await Promise.all(
-    [{ wakeAt: { $lte: now } }, { wakeAt: absurd, leaseOwner: { $ne: null } }].map((filter) =>
-      collections.crawlers
-        .find(filter, { projection: { _id: 1 } })
-        .sort({ wakeAt: 1 })
-        .limit(limit)
-        .toArray(),
-    ),
-  );
-  return [...(due ?? []), ...(stuck ?? [])].slice(0, limit).map((each) => each._id);
+  const due = await collections.crawlers
+    .find({ wakeAt: { $lte: now } }, { projection: { _id: 1 } })
+    .sort({ wakeAt: 1 })
+    .limit(limit)
+    .toArray();
+  return due.map((each) => each._id);
 }
 
 /** See `QueueStore.find`. */
