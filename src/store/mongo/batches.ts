@@ -145,7 +145,6 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
           record: event.record,
           expiresAt: event.expiresAt,
           callbackHeaders: '[]',
-          origin: { claim: 0, mark: '' },
           due: now,
           keptAt: completedAt,
           epoch: undefined,

@@ -48,14 +48,14 @@ export async function dueDeliveries(
   return taken.map((each) => each._id);
 }
 
-/** Those of the deliveries that the claim has got. */
+/** Those of the deliveries that the lease has claimed, in the same order. */
 export async function readClaimed(
   collections: Collections,
   rids: readonly string[],
-  claim: string,
+  epoch: number,
 ): Promise<Delivery[]> {
   const claimed = await collections.deliveries
-    .find({ _id: { $in: [...rids] }, mark: claim })
+    .find({ _id: { $in: [...rids] }, state: 'sending', epoch })
     .toArray();
   const places = new Map(rids.map((rid, index) => [rid, index]));
   return claimed

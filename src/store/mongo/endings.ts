@@ -213,19 +213,12 @@ function returnUpdate(
 }
 
 function toResult(
-  { record, expiresAt, tokenType, attempt }: Extract<End, { kind: 'stored' }>,
+  { record, expiresAt, tokenType }: Extract<End, { kind: 'stored' }>,
   { accountId, crawlerId, keptAt }: JobWriting,
   batchId: string | undefined,
 ): ResultDocument {
   const selection = { accountId, tokenType, crawlerId };
-  return resultDocument({
-    selection,
-    record,
-    origin: { claim: attempt, mark: '' },
-    keptAt,
-    expiresAt,
-    batchId,
-  });
+  return resultDocument({ selection, record, keptAt, expiresAt, batchId });
 }
 
 function toDelivery(
@@ -233,12 +226,11 @@ function toDelivery(
   { crawlerId, now, keptAt, epoch }: JobWriting,
   batchId: string | undefined,
 ): DeliveryDocument {
-  const { record, expiresAt, traceparent, attempt } = outcome;
+  const { record, expiresAt, traceparent } = outcome;
   return deliveryDocument({
     crawlerId,
     record,
     callbackHeaders: JSON.stringify(outcome.callbackHeaders),
-    origin: { claim: attempt, mark: '' },
     due: now,
     keptAt,
     expiresAt,

@@ -27,8 +27,6 @@ export interface Work {
 /** What of it was written. */
 export interface Written extends Pick<JobWrites, 'ended' | 'started' | 'repeated'> {
   readonly settled: ReadonlySet<DeliveryOutcome>;
-  /** The name of the claim of deliveries. */
-  readonly claim: string;
 }
 
 type Crawler = Pick<CrawlerDocument, '_id' | 'accountId' | 'purges'>;
@@ -116,9 +114,8 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
         // What a write that fails has done is unknown, so the next try reads the jobs again.
         for (const { rid } of [...work.ended, ...work.started]) known.forget(rid);
         const writes = jobWrites(writing, facts, work.ended, work.started);
-        const claim = lanes.newWriteId();
         const { ended, started, repeated } = writes;
-        const written = { ended, started, repeated, settled: new Set(settled), claim };
+        const written = { ended, started, repeated, settled: new Set(settled) };
         if (writes.rids.length + settled.length + work.claimed.length === 0) return written;
         const lane = await lanes.enlist(crawlerId, 'turn', now, epoch);
         try {
@@ -130,10 +127,7 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
               if (work.claimed.length > 0) {
                 await deliveries.updateMany(
                   { _id: { $in: [...work.claimed] }, state: 'due' },
-                  {
-                    $set: { state: 'sending', epoch: epoch as number, mark: claim },
-                    $inc: { attempt: 1 },
-                  },
+                  { $set: { state: 'sending', epoch: epoch as number }, $inc: { attempt: 1 } },
                   { session },
                 );
               }

@@ -13,8 +13,6 @@ import { hashUrl, resultDocument, scopeAccountId, scopeKey, toRecord } from './r
 import { createResultOrder } from './result-order.ts';
 import { resultTotals } from './stored-bytes.ts';
 
-const NO_JOB = { claim: 0, mark: '' };
-
 /** Stored results. */
 export function createResults(collections: Collections, lanes: Lanes): ResultStore {
   const order = createResultOrder(collections, lanes);
@@ -45,7 +43,6 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
           resultDocument({
             selection: scope,
             record,
-            origin: NO_JOB,
             keptAt: toWall(collections.time, now),
             expiresAt,
           }),

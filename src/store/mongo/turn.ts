@@ -57,7 +57,7 @@ export function createTurn(
     const begun = new Set([...written.repeated, ...written.started.map(({ start }) => start)]);
     const verdicts = ended.map((each) => (written.ended.has(each) ? 'won' : 'lost'));
     const [{ claimed, nextDeliveryAt }, found] = await Promise.all([
-      readDeliveries(crawlerId, due, written.claim),
+      readDeliveries(lease, due),
       work.look !== undefined && isOurs && !paused
         ? look(collections, known, state, work.look, now)
         : { jobs: [], hasMore: false, nextDueAt: undefined },
@@ -77,12 +77,11 @@ export function createTurn(
 
   /** The deliveries that were claimed; without any, when the next one is due. */
   async function readDeliveries(
-    crawlerId: string,
+    { crawlerId, epoch }: Lease,
     due: readonly string[] | undefined,
-    claim: string,
   ): Promise<Pick<TurnReceipt, 'claimed' | 'nextDeliveryAt'>> {
     if (due === undefined) return { claimed: [], nextDeliveryAt: undefined };
-    const claimed = due.length === 0 ? [] : await readClaimed(collections, due, claim);
+    const claimed = due.length === 0 ? [] : await readClaimed(collections, due, epoch);
     const isNone = claimed.length === 0;
     return {
       claimed,
