@@ -11,7 +11,6 @@ import { expectAll, type JobWrites, jobWrites, Mismatch } from './endings.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
-import { isDuplicate } from './mongo-errors.ts';
 import { endKeys } from './unique-keys.ts';
 import { updateEach } from './update-each.ts';
 
@@ -50,17 +49,7 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
     session: ClientSession,
     writes: JobWrites,
     settled: readonly DeliveryOutcome[],
-    {
-      lane,
-      replaces,
-      now,
-      keptAt,
-    }: {
-      readonly lane: Lane;
-      readonly replaces: boolean;
-      readonly now: Date;
-      readonly keptAt: Date;
-    },
+    { lane, now, keptAt }: { readonly lane: Lane; readonly now: Date; readonly keptAt: Date },
   ): Promise<void> {
     const { crawlerId } = lane;
     for (const { filter, rids } of writes.removed) {
@@ -69,11 +58,6 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
     }
     await endKeys(collections, crawlerId, writes.gone, session);
     await countBatchEnds(collections, lane, { ends: writes.batchEnds, keptAt }, session);
-    if (replaces) {
-      const left = { _id: { $in: [...writes.rids] } };
-      await results.deleteMany(left, { session });
-      await deliveries.deleteMany(left, { session });
-    }
     if (writes.results.length > 0) await results.insertMany(writes.results, { session });
     if (writes.deliveries.length > 0) await deliveries.insertMany(writes.deliveries, { session });
     if (writes.updates.length > 0) {
@@ -108,7 +92,6 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
       const keptAt = toWall(collections.time, now);
       const writing = { crawlerId, accountId, purges, now, keptAt, epoch };
       let { settled } = work;
-      let replaces = false;
       for (let tries = 1; ; tries += 1) {
         const facts = await known.find(crawlerId, [...work.ended, ...work.started]);
         // What a write that fails has done is unknown, so the next try reads the jobs again.
@@ -123,7 +106,7 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
             lane,
             { gen: purges, epoch, accountId, now },
             async (session, delta) => {
-              await apply(session, writes, settled, { lane, replaces, now, keptAt });
+              await apply(session, writes, settled, { lane, now, keptAt });
               if (work.claimed.length > 0) {
                 await deliveries.updateMany(
                   { _id: { $in: [...work.claimed] }, state: 'due' },
@@ -136,11 +119,8 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
             },
           );
         } catch (error) {
-          const again = error instanceof Mismatch || isDuplicate(error);
-          if (!again) throw error;
+          if (!(error instanceof Mismatch)) throw error;
           if (tries === MAX_MISMATCHES) throw databaseUnavailable(undefined, error);
-          // A version without transactions has left records of jobs that had not ended.
-          replaces = isDuplicate(error);
           settled = await stillSent(settled);
           continue;
         }
