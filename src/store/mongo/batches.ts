@@ -5,7 +5,6 @@ import { chargedRecordBytes } from '../../domain/quotas.ts';
 import type { BatchStore } from '../store.ts';
 import { BATCH_KEPT_MS } from './batch-parts.ts';
 import type { BatchDocument, BatchPartDocument, Collections } from './collections.ts';
-import type { BatchCount } from './delete-batch.ts';
 import { addPending } from './deliveries.ts';
 import type { Lanes } from './lanes.ts';
 import { wakeFields } from './lease.ts';
@@ -170,7 +169,7 @@ export async function expireBatches(
   { batches, batchParts, time }: Collections,
   now: Date,
   batch: number,
-): Promise<BatchCount> {
+): Promise<number> {
   const old = await batches
     .find({ expiresAt: { $lte: now } })
     .limit(batch)
@@ -194,7 +193,7 @@ export async function expireBatches(
       { $set: { expiresAt: later, ...(isOver ? { closedAt: shown } : {}) } },
     );
   }
-  return { found: old.length, count: old.length };
+  return old.length;
 }
 
 function sum(
