@@ -5,9 +5,8 @@ import { chargedRecordBytes } from '../../domain/quotas.ts';
 import type { BatchStore } from '../store.ts';
 import { BATCH_KEPT_MS } from './batch-parts.ts';
 import type { BatchDocument, BatchPartDocument, Collections } from './collections.ts';
-import { addPending } from './deliveries.ts';
 import type { Lanes } from './lanes.ts';
-import { wakeFields } from './lease.ts';
+import { wakeNow } from './lease.ts';
 import { readPurges } from './queue-reads.ts';
 import { removeJobs } from './queue-removals.ts';
 import { deliveryDocument } from './records.ts';
@@ -20,7 +19,7 @@ interface Group {
 
 /** Batches and what they count: the sum of the parts of all lanes, and the jobs by the index. */
 export function createBatches(collections: Collections, lanes: Lanes): BatchStore {
-  const { batches, batchParts, jobs, deliveries, crawlers, time } = collections;
+  const { batches, batchParts, jobs, deliveries, time } = collections;
 
   async function toBatch(document: BatchDocument, now: Date): Promise<Batch> {
     const { _id: batchId, crawlerId, name, createdAt, closedAt, completedAt } = document;
@@ -120,46 +119,36 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
     },
 
     async complete({ batchId, crawlerId }, event, now) {
-      let accountId: string | undefined;
-      const isCompleted = await lanes.transact(crawlerId, async (session) => {
-        const completedAt = toWall(time, now);
-        const expiresAt = new Date(now.getTime() + BATCH_KEPT_MS);
-        const crawler = await crawlers.findOne(
-          { _id: crawlerId },
-          { session, projection: { accountId: 1 } },
-        );
-        if (crawler === null) return false;
-        const one = { session, projection: { _id: 1 } } as const;
-        if ((await jobs.findOne({ batchId }, one)) !== null) return false;
-        const { modifiedCount } = await batches.updateOne(
-          { _id: batchId, fenced: true, completedAt: { $exists: false } },
-          { $set: { completedAt, expiresAt } },
-          { session },
-        );
-        if (modifiedCount === 0) return false;
-        if (event === undefined) return true;
-        const document = deliveryDocument({
-          crawlerId,
-          batchId,
-          record: event.record,
-          expiresAt: event.expiresAt,
-          callbackHeaders: '[]',
-          due: now,
-          keptAt: completedAt,
-          epoch: undefined,
-        });
-        await deliveries.insertOne(document, { session });
-        await addPending(collections, crawlerId, 1, session);
-        accountId = crawler.accountId;
-        await crawlers.updateOne({ _id: crawlerId }, [{ $set: wakeFields(now, 'delivery') }], {
-          session,
-        });
-        return true;
-      });
-      if (isCompleted && event !== undefined && accountId !== undefined) {
-        lanes.accounts.addStored(accountId, chargedRecordBytes(event.record));
-      }
-      return isCompleted;
+      const completedAt = toWall(time, now);
+      const expiresAt = new Date(now.getTime() + BATCH_KEPT_MS);
+      const completed = await lanes.runExclusive(crawlerId, () =>
+        lanes.change(crawlerId, now, async (session, delta) => {
+          const one = { session, projection: { _id: 1 } } as const;
+          if ((await jobs.findOne({ batchId }, one)) !== null) return false;
+          const { modifiedCount } = await batches.updateOne(
+            { _id: batchId, fenced: true, completedAt: { $exists: false } },
+            { $set: { completedAt, expiresAt } },
+            { session },
+          );
+          if (modifiedCount === 0 || event === undefined) return modifiedCount > 0;
+          const document = deliveryDocument({
+            crawlerId,
+            batchId,
+            record: event.record,
+            expiresAt: event.expiresAt,
+            callbackHeaders: '[]',
+            due: now,
+            keptAt: completedAt,
+            epoch: undefined,
+          });
+          await deliveries.insertOne(document, { session });
+          delta.add('deliveriesPending', 1);
+          delta.addStored(chargedRecordBytes(event.record));
+          await wakeNow(collections, crawlerId, now, 'delivery', session);
+          return true;
+        }),
+      );
+      return completed ?? false;
     },
   };
 }

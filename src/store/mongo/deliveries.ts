@@ -1,4 +1,4 @@
-import type { ClientSession, Filter, PushOperator } from 'mongodb';
+import type { Filter, PushOperator } from 'mongodb';
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
@@ -8,8 +8,7 @@ import type { Collections, DeliveryDocument } from './collections.ts';
 import { toDeliverySummary } from './delivery-summary.ts';
 import type { Delta } from './delta.ts';
 import type { Lanes } from './lanes.ts';
-import { wakeFields } from './lease.ts';
-
+import { wakeNow } from './lease.ts';
 import { toRecord } from './records.ts';
 import type { OneUpdate } from './update-each.ts';
 
@@ -24,7 +23,8 @@ export function createDeliveries(collections: Collections, lanes: Lanes): Delive
         { limit },
       ),
 
-    replay: (crawlerId, which, now) => replay(collections, lanes, { crawlerId, which, now }),
+    replay: (crawlerId, which, now) =>
+      lanes.runExclusive(crawlerId, () => replay(collections, lanes, { crawlerId, which, now })),
   };
 }
 
@@ -97,45 +97,30 @@ async function get(
 }
 
 /** One transaction makes the deliveries due, counts them and wakes the crawler. */
-function replay(
+async function replay(
   collections: Collections,
   lanes: Lanes,
   { crawlerId, which, now }: Replay,
 ): Promise<number> {
+  const { deliveries } = collections;
   const ofThese = { crawlerId, ...toRangeFilter(which) };
-  return lanes.transact(crawlerId, async (session) => {
-    const waiting = await collections.deliveries.updateMany(
+  const replayed = await lanes.change(crawlerId, now, async (session, delta) => {
+    const waiting = await deliveries.updateMany(
       { ...ofThese, state: 'due' },
       { $min: { due: now } },
       { session },
     );
-    const done = await collections.deliveries.updateMany(
+    const done = await deliveries.updateMany(
       { ...ofThese, state: { $in: ['delivered', 'failed'] } },
       { $set: { state: 'due', due: now } },
       { session },
     );
+    delta.add('deliveriesPending', done.modifiedCount);
     const found = waiting.matchedCount + done.modifiedCount;
-    if (done.modifiedCount > 0)
-      await addPending(collections, crawlerId, done.modifiedCount, session);
-    if (found > 0) {
-      await collections.crawlers.updateOne(
-        { _id: crawlerId },
-        [{ $set: wakeFields(now, 'delivery') }],
-        { session },
-      );
-    }
+    if (found > 0) await wakeNow(collections, crawlerId, now, 'delivery', session);
     return found;
   });
-}
-
-/** Changes the number of a crawler's pending deliveries, in a transaction of `Lanes.transact`. */
-export async function addPending(
-  { counts }: Pick<Collections, 'counts'>,
-  crawlerId: string,
-  by: number,
-  session: ClientSession,
-): Promise<void> {
-  await counts.updateOne({ _id: crawlerId }, { $inc: { deliveriesPending: by } }, { session });
+  return replayed ?? 0;
 }
 
 /** A call of `DeliveryStore.replay`. */

@@ -3,7 +3,7 @@ import { chargedBytes } from '../../domain/quotas.ts';
 import { expireBatches } from './batches.ts';
 import type { Collections } from './collections.ts';
 import { deleteBatch } from './delete-batch.ts';
-import { addPending } from './deliveries.ts';
+import { isPending } from './delivery-summary.ts';
 import type { Lanes } from './lanes.ts';
 import { scopeAccountId } from './records.ts';
 import { sweepRemovedAccounts } from './stored-bytes.ts';
@@ -62,7 +62,7 @@ export async function expire(
 }
 
 async function expireDeliveries(
-  { crawlers, accounts, deliveries, ...others }: Collections,
+  { deliveries }: Collections,
   lanes: Lanes,
   now: Date,
   batch: number,
@@ -74,22 +74,20 @@ async function expireDeliveries(
     .limit(batch)
     .toArray();
   for (const [crawlerId, own] of Map.groupBy(found, (each) => each.crawlerId)) {
-    await lanes.transact(crawlerId, async (session) => {
-      const _id = { $in: own.map((each) => each._id) };
-      const gone = await deliveries
-        .find({ _id, ...old }, { projection: { state: 1, size: 1 }, session })
-        .toArray();
-      await deliveries.deleteMany({ _id, ...old }, { session });
-      const crawler = await crawlers.findOne(
-        { _id: crawlerId },
-        { session, projection: { accountId: 1 } },
-      );
-      if (crawler === null) return;
-      const pending = gone.filter(({ state }) => state === 'due' || state === 'sending').length;
-      if (pending > 0) await addPending(others, crawlerId, -pending, session);
-      const storedBytes = -gone.reduce((sum, { size }) => sum + chargedBytes(size), 0);
-      await accounts.updateOne({ _id: crawler.accountId }, { $inc: { storedBytes } }, { session });
-    });
+    const these = { _id: { $in: own.map((each) => each._id) }, ...old };
+    const counted = await lanes.runExclusive(crawlerId, () =>
+      lanes.change(crawlerId, now, async (session, delta) => {
+        const gone = await deliveries
+          .find(these, { projection: { state: 1, size: 1 }, session })
+          .toArray();
+        await deliveries.deleteMany(these, { session });
+        delta.add('deliveriesPending', -gone.filter(isPending).length);
+        delta.addStored(-gone.reduce((sum, { size }) => sum + chargedBytes(size), 0));
+        return gone;
+      }),
+    );
+    // Of a crawler that is gone nothing is counted.
+    if (counted === undefined) await deliveries.deleteMany(these);
   }
   return found.length;
 }

@@ -1,4 +1,4 @@
-import type { Filter } from 'mongodb';
+import type { ClientSession, Filter } from 'mongodb';
 import { heldBackBy, type WorkKind } from '../rules.ts';
 import { isShare } from '../share-store.ts';
 import type { Lease } from '../store.ts';
@@ -48,8 +48,10 @@ export async function wakeNow(
   crawlerId: string,
   now: Date,
   work: WorkKind,
+  session?: ClientSession,
 ): Promise<void> {
-  await collections.crawlers.updateOne({ _id: crawlerId }, [{ $set: wakeFields(now, work) }]);
+  const wake = [{ $set: wakeFields(now, work) }];
+  await collections.crawlers.updateOne({ _id: crawlerId }, wake, session && { session });
 }
 
 /** The fields of {@link wakeNow}. */
