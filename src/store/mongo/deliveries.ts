@@ -1,4 +1,4 @@
-import type { Filter, PushOperator } from 'mongodb';
+import type { Filter, PushOperator, UpdateOneModel } from 'mongodb';
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
@@ -10,7 +10,6 @@ import type { Delta } from './delta.ts';
 import type { Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
 import { toRecord } from './records.ts';
-import type { OneUpdate } from './update-each.ts';
 
 /** Results on their way to callback URLs. */
 export function createDeliveries(collections: Collections, lanes: Lanes): DeliveryStore {
@@ -137,7 +136,10 @@ function toRangeFilter(which: ReplaySelector): Filter<DeliveryDocument> {
 }
 
 /** The write of the end of an attempt, whose delivery must still be in it. */
-export function settleUpdate(outcome: DeliveryOutcome, now: Date): OneUpdate<DeliveryDocument> {
+export function settleUpdate(
+  outcome: DeliveryOutcome,
+  now: Date,
+): UpdateOneModel<DeliveryDocument> {
   const { rid, crawlerId, attempt, log, kind, dueAt, expiresAt } = outcome;
   const again = kind === 'retry' || kind === 'release';
   return {

@@ -1,4 +1,4 @@
-import type { Document } from 'mongodb';
+import type { Document, UpdateOneModel } from 'mongodb';
 import { addEnd, type BatchEnds } from '../../domain/batch.ts';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import { resultEnd, tallyEnd } from '../../domain/tally.ts';
@@ -9,7 +9,6 @@ import type { Delta } from './delta.ts';
 import { orderOf, untriedUpdate } from './job-document.ts';
 import type { JobFacts } from './job-facts.ts';
 import { deliveryDocument, resultDocument } from './records.ts';
-import type { OneUpdate } from './update-each.ts';
 
 type End = Extract<JobOutcome, { kind: 'stored' | 'delivery' }>;
 
@@ -32,7 +31,7 @@ export interface JobWriting {
 export interface JobWrites {
   /** Jobs that are removed, by what must be the same of those of one statement. */
   readonly removed: readonly { readonly filter: Document; readonly rids: readonly string[] }[];
-  readonly updates: readonly OneUpdate<JobDocument>[];
+  readonly updates: readonly UpdateOneModel<JobDocument>[];
   readonly results: readonly ResultDocument[];
   readonly deliveries: readonly DeliveryDocument[];
   readonly ended: ReadonlySet<JobOutcome>;
@@ -58,7 +57,7 @@ export function jobWrites(
   const { crawlerId, purges, epoch, now } = writing;
   const taken = new Set<string>();
   const removed = new Map<string, { filter: Document; rids: string[] }>();
-  const updates: OneUpdate<JobDocument>[] = [];
+  const updates: UpdateOneModel<JobDocument>[] = [];
   const results: ResultDocument[] = [];
   const deliveries: DeliveryDocument[] = [];
   const ended = new Set<JobOutcome>();
@@ -172,7 +171,7 @@ function startUpdate(
   { rid, attempt, startedAt }: StartedJob,
   facts: JobFacts,
   epoch: number,
-): OneUpdate<JobDocument> {
+): UpdateOneModel<JobDocument> {
   const first = facts.retry === 0 ? { firstTriedAt: startedAt } : {};
   return {
     filter: { _id: rid, ...inState(facts), attempt: facts.attempt },
@@ -187,7 +186,7 @@ function returnUpdate(
   outcome: Extract<JobOutcome, { kind: 'retry' | 'release' }>,
   facts: JobFacts,
   now: Date,
-): OneUpdate<JobDocument> {
+): UpdateOneModel<JobDocument> {
   const { rid, attempt, startedAt, dueAt: due = now } = outcome;
   const filter = { _id: rid, ...inState(facts), attempt: facts.attempt };
   if (outcome.kind === 'release') return { filter, update: untriedUpdate({ due, attempt }) };

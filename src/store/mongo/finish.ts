@@ -1,4 +1,4 @@
-import type { ClientSession } from 'mongodb';
+import type { ClientSession, Collection, UpdateOneModel } from 'mongodb';
 import { toWall } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import { databaseUnavailable } from '../../domain/errors.ts';
@@ -12,7 +12,6 @@ import type { KnownJobs } from './job-facts.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
 import { endKeys } from './unique-keys.ts';
-import { updateEach } from './update-each.ts';
 
 /** What one transaction writes of a crawler. */
 export interface Work {
@@ -60,13 +59,9 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
     await countBatchEnds(collections, lane, { ends: writes.batchEnds, keptAt }, session);
     if (writes.results.length > 0) await results.insertMany(writes.results, { session });
     if (writes.deliveries.length > 0) await deliveries.insertMany(writes.deliveries, { session });
-    if (writes.updates.length > 0) {
-      expectAll(await updateEach(jobs, writes.updates, session), writes.updates.length);
-    }
-    if (settled.length > 0) {
-      const updates = settled.map((each) => settleUpdate(each, now));
-      expectAll(await updateEach(deliveries, updates, session), settled.length);
-    }
+    await updateEach(jobs, writes.updates, session);
+    const settlements = settled.map((each) => settleUpdate(each, now));
+    await updateEach(deliveries, settlements, session);
   }
 
   /** The outcomes of deliveries that still are in the attempt named. */
@@ -152,6 +147,18 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
       await wakeNow(collections, crawlerId, now, 'delivery');
     }
   }
+}
+
+/** Updates documents, each of which must still be as its filter says. */
+async function updateEach<T extends object>(
+  collection: Collection<T>,
+  updates: readonly UpdateOneModel<T>[],
+  session: ClientSession,
+): Promise<void> {
+  if (updates.length === 0) return;
+  const statements = updates.map((updateOne) => ({ updateOne }));
+  const { matchedCount } = await collection.bulkWrite(statements, { session });
+  expectAll(matchedCount, updates.length);
 }
 
 /** Creates `QueueStore.finish`. */
