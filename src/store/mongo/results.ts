@@ -64,22 +64,13 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
       return document === null ? undefined : toResult(document);
     },
 
-    async newestByUrl(scope, pushedUrl) {
-      const document = await collections.results.findOne(
-        { scope: scopeKey(scope), urlHash: hashUrl(pushedUrl), heldUntil: null },
-        { sort: { storedAt: -1, _id: -1 } },
-      );
-      return document === null ? undefined : toResult(document);
-    },
-
-    async newestPage(scope, pushedUrl, key, since) {
+    async newest(scope, pushedUrl, page) {
       const document = await collections.results.findOne(
         {
           scope: scopeKey(scope),
           urlHash: hashUrl(pushedUrl),
-          storedAt: { $gte: since },
-          pageKey: key,
           heldUntil: null,
+          ...(page && { storedAt: { $gte: page.since }, pageKey: page.key }),
         },
         { sort: { storedAt: -1, _id: -1 } },
       );
