@@ -35,6 +35,12 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
     return document === null ? undefined : toCrawler(document);
   }
 
+  /** A crawler after a change that found it to be changed, or did not. */
+  async function changedTo(document: CrawlerDocument | null, crawlerId: string) {
+    const crawler = document === null ? await one({ _id: crawlerId }) : toCrawler(document);
+    return crawler && { crawler, changed: document !== null };
+  }
+
   async function insertOrFind(
     crawler: Crawler,
     quota: CrawlerQuota,
@@ -114,9 +120,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
         { $set: { webhookSecrets: secrets, updatedAt: kept(now) } },
         { returnDocument: 'after' },
       );
-      if (document !== null) return { crawler: toCrawler(document), changed: true };
-      const crawler = await one({ _id: crawlerId });
-      return crawler === undefined ? undefined : { crawler, changed: false };
+      return changedTo(document, crawlerId);
     },
 
     async setPaused(crawlerId, change, now, reason) {
@@ -137,12 +141,8 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
         ],
         { returnDocument: 'after' },
       );
-      if (document !== null) {
-        await setWake(collections, crawlerId);
-        return { crawler: toCrawler(document), changed: true };
-      }
-      const crawler = await one({ _id: crawlerId });
-      return crawler === undefined ? undefined : { crawler, changed: false };
+      if (document !== null) await setWake(collections, crawlerId);
+      return changedTo(document, crawlerId);
     },
 
     async setHostPaused(crawlerId, host, paused, now) {
@@ -154,9 +154,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
         },
         { returnDocument: 'after' },
       );
-      if (document !== null) return { crawler: toCrawler(document), changed: true };
-      const crawler = await one({ _id: crawlerId });
-      return crawler === undefined ? undefined : { crawler, changed: false };
+      return changedTo(document, crawlerId);
     },
 
     remove: (crawlerId) =>
