@@ -1,8 +1,6 @@
 import type { QueuedJob } from '../../domain/job.ts';
-import type { ListedJob, QueuePlace } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { toJob } from './job-document.ts';
-import { behind } from './read-part.ts';
 
 /** See `QueueStore.overdue`. */
 export async function overdue(
@@ -76,27 +74,4 @@ export async function countScheduled(
   if (crawler === null) return 0;
   const { purges: gen } = crawler;
   return collections.jobs.countDocuments({ crawlerId, gen, notBefore: { $gt: now } });
-}
-
-/** See `QueueStore.listQueued`. */
-export async function listQueued(
-  collections: Collections,
-  crawlerId: string,
-  limit: number,
-  after?: QueuePlace,
-): Promise<ListedJob[]> {
-  const crawler = await readPurges(collections, crawlerId);
-  if (crawler === null) return [];
-  const start = after && { at: after.dueAt, rid: after.rid };
-  const found = await collections.jobs
-    .find(
-      { crawlerId, queued: true, gen: crawler.purges, ...behind('due', start) },
-      { projection: { url: 1, retry: 1, createdAt: 1, due: 1 } },
-    )
-    .sort({ due: 1, _id: 1 })
-    .limit(limit)
-    .toArray();
-  return found.map(({ _id, url, retry, createdAt, due }) => {
-    return { rid: _id, url, retry, createdAt, dueAt: due };
-  });
 }

@@ -110,7 +110,6 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'queue.crawlersWithWorkDue': 'durable',
   'queue.find': 'early',
   'queue.countScheduled': 'early',
-  'queue.listQueued': 'early',
   'queue.deleteJob': 'durable',
   'queue.deleteJobs': 'durable',
   'queue.purge': 'durable',
