@@ -16,7 +16,7 @@ import { createKeyedMutex } from './keyed-mutex.ts';
 import type { Lanes } from './lanes.ts';
 import { setWake } from './lease.ts';
 import { isConflict, isDuplicate } from './mongo-errors.ts';
-import { claimProbes, lateProbes, noteProbes, postponeProbes } from './probes.ts';
+import { createProbes } from './probes.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
 import { keptBytes } from './stored-bytes.ts';
 
@@ -204,11 +204,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
       );
     },
 
-    claimProbes: (now, intervalMs, limit) =>
-      claimProbes(collections, lanes, now, intervalMs, limit),
-    postponeProbes: (probes) => postponeProbes(collections, probes),
-    lateProbes: (before) => lateProbes(collections, before),
-    noteProbes: (crawlerIds, now) => noteProbes(collections, crawlerIds, now),
+    ...createProbes(collections, lanes),
   };
 }
 
