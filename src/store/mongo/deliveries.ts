@@ -1,5 +1,5 @@
 import type { Filter, PushOperator, UpdateOneModel } from 'mongodb';
-import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
+import type { Delivery, DeliveryAttempt } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
 import { MAX_KEPT_ANSWERS, MAX_LOGGED_ATTEMPTS } from '../rules.ts';
@@ -13,17 +13,42 @@ import { toRecord } from './records.ts';
 
 /** Results on their way to callback URLs. */
 export function createDeliveries(collections: Collections, lanes: Lanes): DeliveryStore {
+  const { deliveries } = collections;
   return {
-    get: (crawlerId, rid) => get(collections, crawlerId, rid),
+    async get(crawlerId, rid) {
+      const one = { _id: rid, crawlerId };
+      const document = await deliveries.findOne(one, { projection: { body: 0 } });
+      return document === null ? undefined : toDeliverySummary(document);
+    },
 
     countReplayable: (crawlerId, which, limit) =>
-      collections.deliveries.countDocuments(
+      deliveries.countDocuments(
         { crawlerId, ...toRangeFilter(which), state: { $in: ['due', 'delivered', 'failed'] } },
         { limit },
       ),
 
+    /** One transaction makes the deliveries due, counts them and wakes the crawler. */
     replay: (crawlerId, which, now) =>
-      lanes.runExclusive(crawlerId, () => replay(collections, lanes, { crawlerId, which, now })),
+      lanes.runExclusive(crawlerId, async () => {
+        const ofThese = { crawlerId, ...toRangeFilter(which) };
+        const replayed = await lanes.change(crawlerId, now, async (session, delta) => {
+          const waiting = await deliveries.updateMany(
+            { ...ofThese, state: 'due' },
+            { $min: { due: now } },
+            { session },
+          );
+          const done = await deliveries.updateMany(
+            { ...ofThese, state: { $in: ['delivered', 'failed'] } },
+            { $set: { state: 'due', due: now } },
+            { session },
+          );
+          delta.add('deliveriesPending', done.modifiedCount);
+          const found = waiting.matchedCount + done.modifiedCount;
+          if (found > 0) await wakeNow(collections, crawlerId, now, 'delivery', session);
+          return found;
+        });
+        return replayed ?? 0;
+      }),
   };
 }
 
@@ -81,52 +106,6 @@ export function addSettled(delta: Delta, outcomes: readonly DeliveryOutcome[]): 
     delta.addTally(tallyDelivery(outcome));
     if (kind === 'delivered' || kind === 'failed') delta.add('deliveriesPending', -1);
   }
-}
-
-async function get(
-  collections: Collections,
-  crawlerId: string,
-  rid: string,
-): Promise<DeliverySummary | undefined> {
-  const document = await collections.deliveries.findOne(
-    { _id: rid, crawlerId },
-    { projection: { body: 0 } },
-  );
-  return document === null ? undefined : toDeliverySummary(document);
-}
-
-/** One transaction makes the deliveries due, counts them and wakes the crawler. */
-async function replay(
-  collections: Collections,
-  lanes: Lanes,
-  { crawlerId, which, now }: Replay,
-): Promise<number> {
-  const { deliveries } = collections;
-  const ofThese = { crawlerId, ...toRangeFilter(which) };
-  const replayed = await lanes.change(crawlerId, now, async (session, delta) => {
-    const waiting = await deliveries.updateMany(
-      { ...ofThese, state: 'due' },
-      { $min: { due: now } },
-      { session },
-    );
-    const done = await deliveries.updateMany(
-      { ...ofThese, state: { $in: ['delivered', 'failed'] } },
-      { $set: { state: 'due', due: now } },
-      { session },
-    );
-    delta.add('deliveriesPending', done.modifiedCount);
-    const found = waiting.matchedCount + done.modifiedCount;
-    if (found > 0) await wakeNow(collections, crawlerId, now, 'delivery', session);
-    return found;
-  });
-  return replayed ?? 0;
-}
-
-/** A call of `DeliveryStore.replay`. */
-interface Replay {
-  readonly crawlerId: string;
-  readonly which: ReplaySelector;
-  readonly now: Date;
 }
 
 function toRangeFilter(which: ReplaySelector): Filter<DeliveryDocument> {
