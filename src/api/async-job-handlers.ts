@@ -1,10 +1,9 @@
 import type { CrawlerService } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
-import { invalidPageToken } from '../domain/errors.ts';
 import type { AsyncJobs } from '../service/queue/async-jobs.ts';
 import { callerOf } from './caller-of.ts';
 import { toJobStatus, toRequestInfo } from './crawler-messages.ts';
 import type { Implementation } from './method.ts';
-import { nextPageToken, toPage } from './page-token.ts';
+import { MAX_PAGE, toListingPart, toPageToken } from './page-token.ts';
 
 /** The methods of the crawler service that concern `async=true` crawls. */
 export function asyncJobHandlers(deps: {
@@ -17,13 +16,8 @@ export function asyncJobHandlers(deps: {
   return {
     async listAsyncJobs(request, call) {
       const owner = callerOf(call);
-      const { limit, after } = toPage(request);
-      const found = await asyncJobs.list(owner, limit, toPlace(after));
-      const places = found.map(({ dueAt, rid }) => ({ name: `${dueAt.getTime()}.${rid}` }));
-      return {
-        jobs: found.map(toRequestInfo),
-        nextPageToken: nextPageToken(places, limit),
-      };
+      const { rows, cursor } = await asyncJobs.list(owner, toListingPart(request, MAX_PAGE));
+      return { jobs: rows.map(toRequestInfo), nextPageToken: toPageToken(cursor) };
     },
     async findAsyncJob(request, call) {
       const owner = callerOf(call);
@@ -39,13 +33,4 @@ export function asyncJobHandlers(deps: {
       return { purged: BigInt(await asyncJobs.purge(owner)) };
     },
   };
-}
-
-function toPlace(text: string): Parameters<AsyncJobs['list']>[2] {
-  if (text === '') return undefined;
-  const [, due, rid] = /^(\d{1,15})\.([0-9a-f]{24})$/.exec(text) ?? [];
-  if (due === undefined || rid === undefined) {
-    throw invalidPageToken();
-  }
-  return { dueAt: new Date(Number(due)), rid };
 }

@@ -2,7 +2,8 @@ import { invalidPageToken } from '../domain/errors.ts';
 import { integerInRange } from '../domain/limits.ts';
 
 const DEFAULT_PAGE = 100;
-const MAX_PAGE = 1_000;
+/** Rows of a page, unless they may be large. */
+export const MAX_PAGE = 1_000;
 
 /** Rows of a page of jobs, results or deliveries, each of which may be tens of kilobytes. */
 const MAX_PART = 200;
@@ -44,8 +45,11 @@ export function nextPageToken(rows: readonly { readonly name: string }[], limit:
 }
 
 /** The part of a listing that a list request asks for. Throws as {@link toPage} does. */
-export function toListingPart(request: PageRequest): { limit: number; cursor?: string } {
-  const { limit, after } = toPage(request, MAX_PART);
+export function toListingPart(
+  request: PageRequest,
+  maxSize = MAX_PART,
+): { limit: number; cursor?: string } {
+  const { limit, after } = toPage(request, maxSize);
   return { limit, ...(after === '' ? {} : { cursor: after }) };
 }
 

@@ -2,7 +2,6 @@ import type { Clock } from '../domain/clock.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { CrawlerChanges, Lease, Store } from '../store/store.ts';
 import type { DispatchTiming } from './dispatcher-deps.ts';
-import { createPeriod } from './period.ts';
 
 /** A run as the keeper knows it. */
 export interface KeptRun {
@@ -43,27 +42,17 @@ export function createRunKeeper(deps: {
 }): RunKeeper {
   const { store, clock, logger, timing } = deps;
   const runs = new Map<KeptRun, KeptRun['seen']>();
-  const renewal = createPeriod(timing.renewMs, clock.now().getTime());
+  const underWay = { renewal: false, look: false };
+  let renewAtMs = 0;
   let timer: NodeJS.Timeout | undefined;
-  let isRenewing = false;
-  let isLooking = false;
 
-  async function renew(now: Date): Promise<void> {
-    isRenewing = true;
+  async function begin(kind: keyof typeof underWay, now: Date): Promise<void> {
+    underWay[kind] = true;
     try {
-      await visit(now, timing.leaseMs);
-      renewal.restart(now.getTime());
+      await visit(now, kind === 'renewal' ? timing.leaseMs : undefined);
+      if (kind === 'renewal') renewAtMs = now.getTime() + timing.renewMs;
     } finally {
-      isRenewing = false;
-    }
-  }
-
-  async function look(now: Date): Promise<void> {
-    isLooking = true;
-    try {
-      await visit(now);
-    } finally {
-      isLooking = false;
+      underWay[kind] = false;
     }
   }
 
@@ -99,9 +88,10 @@ export function createRunKeeper(deps: {
 
   function tick(): void {
     const now = clock.now();
-    const isDue = renewal.isOver(now.getTime());
-    const visiting = isDue && !isRenewing ? renew(now) : isLooking ? undefined : look(now);
-    visiting?.catch((error: unknown) => {
+    const isDue = now.getTime() >= renewAtMs && !underWay.renewal;
+    const kind = isDue ? 'renewal' : 'look';
+    if (underWay[kind]) return;
+    begin(kind, now).catch((error: unknown) => {
       // The next look may come before the leases end.
       logger.debug({ err: error }, 'crawlers were not looked at');
     });
@@ -112,7 +102,7 @@ export function createRunKeeper(deps: {
       runs.set(run, run.seen);
       if (timer === undefined) {
         // The only lease was taken just now.
-        renewal.restart(clock.now().getTime());
+        renewAtMs = clock.now().getTime() + timing.renewMs;
         timer = setInterval(tick, timing.pollMs);
       }
       return () => {

@@ -9,7 +9,6 @@ import type { DispatcherDeps, RunActivityNow } from './dispatcher-deps.ts';
 import type { HostLanes } from './host-lanes.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobLog } from './job-log.ts';
-import { createPeriod } from './period.ts';
 import { createHelperShare, createLeadShare } from './run-share.ts';
 import type { ActiveState, RunStates } from './run-state.ts';
 import { gatheringMs, hasTurnWork, nextPhase, type RunBacklog, takesTurn } from './run-steps.ts';
@@ -104,7 +103,8 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   const { mayCrawl } = deps;
   const turnParts = { store, clock, shared, mayCrawl, crawls, deliveries, states, jobLog };
   const takeTurn = createRunTurn(turnParts);
-  const idle = createPeriod(isHelper ? HELPER_IDLE_MS : timing.idleReleaseMs, nowMs());
+  const idleReleaseMs = isHelper ? HELPER_IDLE_MS : timing.idleReleaseMs;
+  let releaseAtMs = nowMs() + idleReleaseMs;
   let crawler = deps.crawler;
   /** Whether work was reported since the last poll. */
   let notified = true;
@@ -229,7 +229,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
       isBusy: isBusy(),
       isWaitedFor: crawls.buffered > 0 || waitsForRoom() || share.hasHelpers,
       isNotified: notified,
-      isIdleOver: idle.isOver(nowMs()),
+      isIdleOver: nowMs() >= releaseAtMs,
     });
   }
 
@@ -274,7 +274,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
         const active = states.active();
         if (active === undefined) return;
         const phase = await step(active);
-        if (phase === 'active') idle.restart(nowMs());
+        if (phase === 'active') releaseAtMs = nowMs() + idleReleaseMs;
         else if (phase !== 'waiting') {
           // In the same step as the last look at `notified`, so that a later `notify` is refused.
           states.end(phase);

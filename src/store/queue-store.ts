@@ -5,15 +5,6 @@ import type { CrawlRecord } from '../domain/result.ts';
 import type { DeliveryOutcome } from './delivery-store.ts';
 import type { Sharing } from './share-store.ts';
 
-/** The position of a queued job among those of its crawler. */
-export interface QueuePlace {
-  readonly dueAt: Date;
-  readonly rid: string;
-}
-
-/** What a listing says about a queued job, and its position. */
-export type ListedJob = Pick<QueuedJob, 'rid' | 'url' | 'retry' | 'createdAt'> & QueuePlace;
-
 /** The limits that a push is checked against. */
 export interface PushLimits {
   /** The most waiting and retrying URLs of one crawler. */
@@ -317,8 +308,6 @@ export interface QueueStore {
   find(crawlerId: string, rid: string): Promise<QueuedJob | undefined>;
   /** How many jobs wait for their `notBefore`. */
   countScheduled(crawlerId: string, now: Date): Promise<number>;
-  /** At most `limit` waiting and retrying jobs behind the position `after`, earliest due first. */
-  listQueued(crawlerId: string, limit: number, after?: QueuePlace): Promise<ListedJob[]>;
   /** Removes a queued or running job; false when it does not exist. */
   deleteJob(crawlerId: string, rid: string, now: Date): Promise<boolean>;
   /** The same with several in one write; returns the `rid`s of those that existed. */

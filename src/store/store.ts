@@ -292,21 +292,18 @@ export interface ResultStore {
   /** Stores a record that belongs to no crawler: an inline crawl with `store`. */
   put(scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): Promise<void>;
   get(scope: ResultScope, rid: string): Promise<StoredResult | undefined>;
-  /** The newest record of a pushed URL. */
-  newestByUrl(scope: ResultScope, pushedUrl: string): Promise<StoredResult | undefined>;
-  /** The newest page of a pushed URL that is stored since then, by its `pageKey`. */
-  newestPage(
+  /** The newest record of a pushed URL; with `page`, of one that was stored since then by its `pageKey`. */
+  newest(
     scope: ResultScope,
     pushedUrl: string,
-    pageKey: string,
-    since: Date,
+    page?: { readonly key: string; readonly since: Date },
   ): Promise<StoredResult | undefined>;
   /** The records that exist, in the order of `rids`. */
   getMany(scope: ResultScope, rids: readonly string[]): Promise<StoredResult[]>;
   /** The bytes of the pages that exist, by `rid`, without reading them. */
   sizes(scope: ResultScope, rids: readonly string[]): Promise<Map<string, number>>;
   /**
-   * Hides records from `get`, `newestByUrl`, `sizes`, `rids` and `count` until they are removed or
+   * Hides records from `get`, `newest`, `sizes`, `rids` and `count` until they are removed or
    * released, or until `maintain` runs after `until`. Returns the `rid`s of those that were not
    * held before.
    */

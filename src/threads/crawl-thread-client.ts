@@ -62,12 +62,7 @@ export interface CrawlThreadClientDeps {
   readonly onEnd: () => void;
 }
 
-interface Pending {
-  readonly claimant: Claimant;
-  readonly signal: AbortSignal;
-  readonly session: CookieSession | undefined;
-  readonly onSent: (() => void) | undefined;
-  readonly onTraffic: CrawlTask['onTraffic'] | undefined;
+interface Pending extends Omit<ThreadRequest, 'message' | 'transfer'> {
   readonly resolve: (answer: ThreadAnswer) => void;
   readonly reject: (error: Error) => void;
   /** Memory beyond the base. */
@@ -163,21 +158,12 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
     get largeBytes() {
       return largeBytes;
     },
-    async send({ claimant, signal, session, onSent, onTraffic, message, transfer = [] }) {
+    async send({ message, transfer = [], ...others }) {
       lastId = (lastId % MAX_ID) + 1;
       const id = lastId;
+      const { signal } = others;
       const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
-      const held = undefined;
-      const request: Pending = {
-        claimant,
-        signal,
-        session,
-        onSent,
-        onTraffic,
-        resolve,
-        reject,
-        held,
-      };
+      const request: Pending = { ...others, resolve, reject, held: undefined };
       const onAbort = (): void => port.post({ kind: 'abort', id });
       pending.set(id, request);
       signal.addEventListener('abort', onAbort, { once: true });

@@ -10,7 +10,7 @@ import type { Crawling, PoliteCrawl } from './crawling.ts';
 
 /** What serving stored pages works with. */
 export interface StoredPagesDeps {
-  readonly results: Pick<Store['results'], 'newestPage'>;
+  readonly results: Pick<Store['results'], 'newest'>;
   /** Builds the results. */
   readonly threads: Pick<CrawlThreads, 'build'>;
   readonly clock: ServiceClock;
@@ -36,7 +36,7 @@ export function withStoredPages(crawling: Crawling, deps: StoredPagesDeps): Craw
     const key = maxAge === undefined ? undefined : pageKey(request);
     if (maxAge === undefined || key === undefined) return undefined;
     const since = new Date(wallNow(clock).getTime() - maxAge * 1_000);
-    const found = await results.newestPage({ accountId, tokenType }, request.url, key, since);
+    const found = await results.newest({ accountId, tokenType }, request.url, { key, since });
     return found && toPage(found, maxBodyBytes);
   }
 

@@ -5,16 +5,13 @@ import type { Crawler } from '../../domain/crawler.ts';
 import { missingField, ridNotFound } from '../../domain/errors.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { isRid } from '../../domain/rid.ts';
-import type { ListedJob, QueuePlace, Store } from '../../store/store.ts';
+import type { JobSummary, Listing, ListingPart, Store } from '../../store/store.ts';
 import { ASYNC_CRAWLER, storedName } from '../crawlers/async-crawler.ts';
 
 /** The jobs of a token's `async=true` crawls, which belong to none of the client's crawlers. */
 export interface AsyncJobs {
-  /**
-   * Waiting and retrying jobs, earliest due first; `after` is the place of the last job of the
-   * previous page.
-   */
-  list(owner: TokenOwner, limit: number, after: QueuePlace | undefined): Promise<ListedJob[]>;
+  /** Waiting and retrying jobs, earliest due first. */
+  list(owner: TokenOwner, part: ListingPart): Promise<Listing<JobSummary>>;
   /** Returns the job while it is queued or being crawled; undefined otherwise. */
   find(owner: TokenOwner, rid: string): Promise<QueuedJob | undefined>;
   /** Throws `not_found` when no such job is queued. */
@@ -25,11 +22,11 @@ export interface AsyncJobs {
 
 /** Makes the use cases. */
 export function createAsyncJobs(deps: {
-  readonly store: Pick<Store, 'crawlers' | 'queue'>;
+  readonly store: Pick<Store, 'crawlers' | 'queue' | 'listings'>;
   readonly dispatcher: Pick<Dispatcher, 'abortJob' | 'refresh'>;
   readonly clock: Clock;
 }): AsyncJobs {
-  const { crawlers, queue } = deps.store;
+  const { crawlers, queue, listings } = deps.store;
 
   /** Undefined before the token's first `async=true` crawl. */
   function findAsyncCrawler({ account, tokenType }: TokenOwner): Promise<Crawler | undefined> {
@@ -37,9 +34,10 @@ export function createAsyncJobs(deps: {
   }
 
   return {
-    async list(owner, limit, after) {
+    async list(owner, part) {
       const crawler = await findAsyncCrawler(owner);
-      return crawler === undefined ? [] : queue.listQueued(crawler.crawlerId, limit, after);
+      if (crawler === undefined) return { rows: [], cursor: undefined };
+      return listings.jobs(crawler.crawlerId, undefined, part);
     },
 
     async find(owner, rid) {

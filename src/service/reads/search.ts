@@ -112,7 +112,7 @@ export function createSearch(deps: {
       matches,
     );
     // The latest of exactly this URL has an index, however many there are.
-    const exact = await store.results.newestByUrl(scope, text);
+    const exact = await store.results.newest(scope, text);
     const others = rows.filter(({ rid }) => rid !== exact?.rid);
     const { result } = exact === undefined ? {} : await store.listings.locate(exact.rid);
     const hits = [...(result === undefined ? [] : [result]), ...others].map(

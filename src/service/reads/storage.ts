@@ -75,7 +75,7 @@ export function createStorage(deps: {
       const scope = toScope(owner);
       const found =
         rid === ''
-          ? await results.newestByUrl(scope, url)
+          ? await results.newest(scope, url)
           : isRid(rid)
             ? await results.get(scope, rid)
             : undefined;

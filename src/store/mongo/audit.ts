@@ -3,6 +3,7 @@ import { defined } from '../../domain/defined.ts';
 import type { AuditStore } from '../audit-store.ts';
 import { mapListing, partStart, takePart } from '../listing-cursor.ts';
 import type { AuditDocument, Collections } from './collections.ts';
+import { behind } from './read-part.ts';
 
 const NEWEST = { at: -1, _id: -1 } as const;
 
@@ -38,7 +39,6 @@ export function createAudit({ audit }: Pick<Collections, 'audit'>): AuditStore {
     },
 
     async list(accountId, { from, to, ...filter }, part) {
-      const start = partStart(part);
       const range = defined({ $gte: from, $lt: to });
       const found = await audit
         .find({
@@ -46,9 +46,7 @@ export function createAudit({ audit }: Pick<Collections, 'audit'>): AuditStore {
           ...filter,
           $and: [
             Object.keys(range).length === 0 ? {} : { at: range },
-            start === undefined
-              ? {}
-              : { $or: [{ at: { $lt: start.at } }, { at: start.at, _id: { $lt: start.rid } }] },
+            behind('at', partStart(part), -1),
           ],
         })
         .sort(NEWEST)

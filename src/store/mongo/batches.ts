@@ -5,13 +5,11 @@ import { chargedRecordBytes } from '../../domain/quotas.ts';
 import type { BatchStore } from '../store.ts';
 import { BATCH_KEPT_MS } from './batch-parts.ts';
 import type { BatchDocument, BatchPartDocument, Collections } from './collections.ts';
-import type { BatchCount } from './delete-batch.ts';
-import { addPending } from './deliveries.ts';
 import type { Lanes } from './lanes.ts';
-import { wakeFields } from './lease.ts';
+import { wakeNow } from './lease.ts';
 import { readPurges } from './queue-reads.ts';
+import { removeJobs } from './queue-removals.ts';
 import { deliveryDocument } from './records.ts';
-import { freeKeys } from './unique-keys.ts';
 
 interface Group {
   readonly _id: string;
@@ -21,7 +19,7 @@ interface Group {
 
 /** Batches and what they count: the sum of the parts of all lanes, and the jobs by the index. */
 export function createBatches(collections: Collections, lanes: Lanes): BatchStore {
-  const { batches, batchParts, jobs, deliveries, crawlers, time } = collections;
+  const { batches, batchParts, jobs, deliveries, time } = collections;
 
   async function toBatch(document: BatchDocument, now: Date): Promise<Batch> {
     const { _id: batchId, crawlerId, name, createdAt, closedAt, completedAt } = document;
@@ -97,37 +95,12 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
       return toBatch(document, now);
     },
 
-    cancel: ({ batchId, crawlerId }, limit, now) =>
-      lanes.runExclusive(crawlerId, () =>
-        lanes.untilWritten(async () => {
-          const crawler = await crawlers.findOne(
-            { _id: crawlerId },
-            { projection: { accountId: 1, purges: 1 } },
-          );
-          if (crawler === null) return 0;
-          const { accountId, purges: gen } = crawler;
-          const lane = await lanes.enlist(crawlerId, 'turn', now);
-          await lanes.raise(crawlerId, gen, now);
-          return lanes.unblocked(crawlerId, () =>
-            lanes.write(lane, { gen, accountId, now }, async (session, delta) => {
-              const found = await jobs
-                .find(
-                  { batchId, state: { $in: ['waiting', 'retrying'] }, gen },
-                  { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
-                )
-                .limit(limit)
-                .toArray();
-              const ids = found.map(({ _id }) => _id);
-              // What another write has changed since the snapshot is a conflict.
-              await jobs.deleteMany({ _id: { $in: ids } }, { session });
-              const keys = found.map(({ _id: rid, uniqueKey }) => ({ rid, uniqueKey }));
-              await freeKeys(collections, crawlerId, keys, session);
-              for (const { state, size = 0 } of found) delta.purge({ state, size });
-              return ids.length;
-            }),
-          );
-        }),
-      ),
+    async cancel({ batchId, crawlerId }, limit, now) {
+      const state = { $in: ['waiting', 'retrying'] as const };
+      const which = (gen: number) => ({ batchId, state, gen });
+      const removal = { crawlerId, which, limit, end: 'purged', now } as const;
+      return (await removeJobs(collections, lanes, removal)).length;
+    },
 
     async done(limit, now) {
       const found: Batch[] = [];
@@ -146,47 +119,36 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
     },
 
     async complete({ batchId, crawlerId }, event, now) {
-      let accountId: string | undefined;
-      const isCompleted = await lanes.transact(crawlerId, async (session) => {
-        const completedAt = toWall(time, now);
-        const expiresAt = new Date(now.getTime() + BATCH_KEPT_MS);
-        const crawler = await crawlers.findOne(
-          { _id: crawlerId },
-          { session, projection: { accountId: 1 } },
-        );
-        if (crawler === null) return false;
-        const one = { session, projection: { _id: 1 } } as const;
-        if ((await jobs.findOne({ batchId }, one)) !== null) return false;
-        const { modifiedCount } = await batches.updateOne(
-          { _id: batchId, fenced: true, completedAt: { $exists: false } },
-          { $set: { completedAt, expiresAt } },
-          { session },
-        );
-        if (modifiedCount === 0) return false;
-        if (event === undefined) return true;
-        const document = deliveryDocument({
-          crawlerId,
-          batchId,
-          record: event.record,
-          expiresAt: event.expiresAt,
-          callbackHeaders: '[]',
-          origin: { claim: 0, mark: '' },
-          due: now,
-          keptAt: completedAt,
-          epoch: undefined,
-        });
-        await deliveries.insertOne(document, { session });
-        await addPending(collections, crawlerId, 1, session);
-        accountId = crawler.accountId;
-        await crawlers.updateOne({ _id: crawlerId }, [{ $set: wakeFields(now, 'delivery') }], {
-          session,
-        });
-        return true;
-      });
-      if (isCompleted && event !== undefined && accountId !== undefined) {
-        lanes.accounts.addStored(accountId, chargedRecordBytes(event.record));
-      }
-      return isCompleted;
+      const completedAt = toWall(time, now);
+      const expiresAt = new Date(now.getTime() + BATCH_KEPT_MS);
+      const completed = await lanes.runExclusive(crawlerId, () =>
+        lanes.change(crawlerId, now, async (session, delta) => {
+          const one = { session, projection: { _id: 1 } } as const;
+          if ((await jobs.findOne({ batchId }, one)) !== null) return false;
+          const { modifiedCount } = await batches.updateOne(
+            { _id: batchId, fenced: true, completedAt: { $exists: false } },
+            { $set: { completedAt, expiresAt } },
+            { session },
+          );
+          if (modifiedCount === 0 || event === undefined) return modifiedCount > 0;
+          const document = deliveryDocument({
+            crawlerId,
+            batchId,
+            record: event.record,
+            expiresAt: event.expiresAt,
+            callbackHeaders: '[]',
+            due: now,
+            keptAt: completedAt,
+            epoch: undefined,
+          });
+          await deliveries.insertOne(document, { session });
+          delta.add('deliveriesPending', 1);
+          delta.addStored(chargedRecordBytes(event.record));
+          await wakeNow(collections, crawlerId, now, 'delivery', session);
+          return true;
+        }),
+      );
+      return completed ?? false;
     },
   };
 }
@@ -196,7 +158,7 @@ export async function expireBatches(
   { batches, batchParts, time }: Collections,
   now: Date,
   batch: number,
-): Promise<BatchCount> {
+): Promise<number> {
   const old = await batches
     .find({ expiresAt: { $lte: now } })
     .limit(batch)
@@ -220,7 +182,7 @@ export async function expireBatches(
       { $set: { expiresAt: later, ...(isOver ? { closedAt: shown } : {}) } },
     );
   }
-  return { found: old.length, count: old.length };
+  return old.length;
 }
 
 function sum(

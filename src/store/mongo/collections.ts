@@ -148,10 +148,6 @@ export interface BatchPartDocument {
 /** The fields that deliveries and results share. */
 interface RecordDocument {
   readonly _id: string;
-  /** The job's attempt that made it. */
-  readonly claim: number;
-  /** The id of the last write that claimed it. */
-  readonly mark: string;
   readonly url: string;
   readonly pushedUrl: string;
   readonly cbStatus: number;

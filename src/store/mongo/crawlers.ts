@@ -16,7 +16,7 @@ import { createKeyedMutex } from './keyed-mutex.ts';
 import type { Lanes } from './lanes.ts';
 import { setWake } from './lease.ts';
 import { isConflict, isDuplicate } from './mongo-errors.ts';
-import { claimProbes, lateProbes, noteProbes, postponeProbes } from './probes.ts';
+import { createProbes } from './probes.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
 import { keptBytes } from './stored-bytes.ts';
 
@@ -33,6 +33,12 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
   async function one(filter: Filter<CrawlerDocument>): Promise<Crawler | undefined> {
     const document = await collections.crawlers.findOne(filter);
     return document === null ? undefined : toCrawler(document);
+  }
+
+  /** A crawler after a change that found it to be changed, or did not. */
+  async function changedTo(document: CrawlerDocument | null, crawlerId: string) {
+    const crawler = document === null ? await one({ _id: crawlerId }) : toCrawler(document);
+    return crawler && { crawler, changed: document !== null };
   }
 
   async function insertOrFind(
@@ -114,9 +120,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
         { $set: { webhookSecrets: secrets, updatedAt: kept(now) } },
         { returnDocument: 'after' },
       );
-      if (document !== null) return { crawler: toCrawler(document), changed: true };
-      const crawler = await one({ _id: crawlerId });
-      return crawler === undefined ? undefined : { crawler, changed: false };
+      return changedTo(document, crawlerId);
     },
 
     async setPaused(crawlerId, change, now, reason) {
@@ -137,12 +141,8 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
         ],
         { returnDocument: 'after' },
       );
-      if (document !== null) {
-        await setWake(collections, crawlerId);
-        return { crawler: toCrawler(document), changed: true };
-      }
-      const crawler = await one({ _id: crawlerId });
-      return crawler === undefined ? undefined : { crawler, changed: false };
+      if (document !== null) await setWake(collections, crawlerId);
+      return changedTo(document, crawlerId);
     },
 
     async setHostPaused(crawlerId, host, paused, now) {
@@ -154,9 +154,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
         },
         { returnDocument: 'after' },
       );
-      if (document !== null) return { crawler: toCrawler(document), changed: true };
-      const crawler = await one({ _id: crawlerId });
-      return crawler === undefined ? undefined : { crawler, changed: false };
+      return changedTo(document, crawlerId);
     },
 
     remove: (crawlerId) =>
@@ -206,11 +204,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
       );
     },
 
-    claimProbes: (now, intervalMs, limit) =>
-      claimProbes(collections, lanes, now, intervalMs, limit),
-    postponeProbes: (probes) => postponeProbes(collections, probes),
-    lateProbes: (before) => lateProbes(collections, before),
-    noteProbes: (crawlerIds, now) => noteProbes(collections, crawlerIds, now),
+    ...createProbes(collections, lanes),
   };
 }
 

@@ -1,11 +1,5 @@
 import type { Collection, Document, Filter } from 'mongodb';
 
-/** How many documents one batch found, and how many of them it removed. */
-export interface BatchCount {
-  readonly found: number;
-  readonly count: number;
-}
-
 /** What one batch found and removed. */
 interface Removed<T> {
   readonly found: readonly T[];

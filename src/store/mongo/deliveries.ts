@@ -1,5 +1,5 @@
-import type { ClientSession, Filter, PushOperator } from 'mongodb';
-import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
+import type { Filter, PushOperator, UpdateOneModel } from 'mongodb';
+import type { Delivery, DeliveryAttempt } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
 import { MAX_KEPT_ANSWERS, MAX_LOGGED_ATTEMPTS } from '../rules.ts';
@@ -8,23 +8,47 @@ import type { Collections, DeliveryDocument } from './collections.ts';
 import { toDeliverySummary } from './delivery-summary.ts';
 import type { Delta } from './delta.ts';
 import type { Lanes } from './lanes.ts';
-import { wakeFields } from './lease.ts';
-
+import { wakeNow } from './lease.ts';
 import { toRecord } from './records.ts';
-import type { OneUpdate } from './update-each.ts';
 
 /** Results on their way to callback URLs. */
 export function createDeliveries(collections: Collections, lanes: Lanes): DeliveryStore {
+  const { deliveries } = collections;
   return {
-    get: (crawlerId, rid) => get(collections, crawlerId, rid),
+    async get(crawlerId, rid) {
+      const one = { _id: rid, crawlerId };
+      const document = await deliveries.findOne(one, { projection: { body: 0 } });
+      return document === null ? undefined : toDeliverySummary(document);
+    },
 
     countReplayable: (crawlerId, which, limit) =>
-      collections.deliveries.countDocuments(
+      deliveries.countDocuments(
         { crawlerId, ...toRangeFilter(which), state: { $in: ['due', 'delivered', 'failed'] } },
         { limit },
       ),
 
-    replay: (crawlerId, which, now) => replay(collections, lanes, { crawlerId, which, now }),
+    /** One transaction makes the deliveries due, counts them and wakes the crawler. */
+    replay: (crawlerId, which, now) =>
+      lanes.runExclusive(crawlerId, async () => {
+        const ofThese = { crawlerId, ...toRangeFilter(which) };
+        const replayed = await lanes.change(crawlerId, now, async (session, delta) => {
+          const waiting = await deliveries.updateMany(
+            { ...ofThese, state: 'due' },
+            { $min: { due: now } },
+            { session },
+          );
+          const done = await deliveries.updateMany(
+            { ...ofThese, state: { $in: ['delivered', 'failed'] } },
+            { $set: { state: 'due', due: now } },
+            { session },
+          );
+          delta.add('deliveriesPending', done.modifiedCount);
+          const found = waiting.matchedCount + done.modifiedCount;
+          if (found > 0) await wakeNow(collections, crawlerId, now, 'delivery', session);
+          return found;
+        });
+        return replayed ?? 0;
+      }),
   };
 }
 
@@ -48,14 +72,14 @@ export async function dueDeliveries(
   return taken.map((each) => each._id);
 }
 
-/** Those of the deliveries that the claim has got. */
+/** Those of the deliveries that the lease has claimed, in the same order. */
 export async function readClaimed(
   collections: Collections,
   rids: readonly string[],
-  claim: string,
+  epoch: number,
 ): Promise<Delivery[]> {
   const claimed = await collections.deliveries
-    .find({ _id: { $in: [...rids] }, mark: claim })
+    .find({ _id: { $in: [...rids] }, state: 'sending', epoch })
     .toArray();
   const places = new Map(rids.map((rid, index) => [rid, index]));
   return claimed
@@ -84,67 +108,6 @@ export function addSettled(delta: Delta, outcomes: readonly DeliveryOutcome[]): 
   }
 }
 
-async function get(
-  collections: Collections,
-  crawlerId: string,
-  rid: string,
-): Promise<DeliverySummary | undefined> {
-  const document = await collections.deliveries.findOne(
-    { _id: rid, crawlerId },
-    { projection: { body: 0 } },
-  );
-  return document === null ? undefined : toDeliverySummary(document);
-}
-
-/** One transaction makes the deliveries due, counts them and wakes the crawler. */
-function replay(
-  collections: Collections,
-  lanes: Lanes,
-  { crawlerId, which, now }: Replay,
-): Promise<number> {
-  const ofThese = { crawlerId, ...toRangeFilter(which) };
-  return lanes.transact(crawlerId, async (session) => {
-    const waiting = await collections.deliveries.updateMany(
-      { ...ofThese, state: 'due' },
-      { $min: { due: now } },
-      { session },
-    );
-    const done = await collections.deliveries.updateMany(
-      { ...ofThese, state: { $in: ['delivered', 'failed'] } },
-      { $set: { state: 'due', due: now } },
-      { session },
-    );
-    const found = waiting.matchedCount + done.modifiedCount;
-    if (done.modifiedCount > 0)
-      await addPending(collections, crawlerId, done.modifiedCount, session);
-    if (found > 0) {
-      await collections.crawlers.updateOne(
-        { _id: crawlerId },
-        [{ $set: wakeFields(now, 'delivery') }],
-        { session },
-      );
-    }
-    return found;
-  });
-}
-
-/** Changes the number of a crawler's pending deliveries, in a transaction of `Lanes.transact`. */
-export async function addPending(
-  { counts }: Pick<Collections, 'counts'>,
-  crawlerId: string,
-  by: number,
-  session: ClientSession,
-): Promise<void> {
-  await counts.updateOne({ _id: crawlerId }, { $inc: { deliveriesPending: by } }, { session });
-}
-
-/** A call of `DeliveryStore.replay`. */
-interface Replay {
-  readonly crawlerId: string;
-  readonly which: ReplaySelector;
-  readonly now: Date;
-}
-
 function toRangeFilter(which: ReplaySelector): Filter<DeliveryDocument> {
   return 'rids' in which
     ? { _id: { $in: [...which.rids] } }
@@ -152,7 +115,10 @@ function toRangeFilter(which: ReplaySelector): Filter<DeliveryDocument> {
 }
 
 /** The write of the end of an attempt, whose delivery must still be in it. */
-export function settleUpdate(outcome: DeliveryOutcome, now: Date): OneUpdate<DeliveryDocument> {
+export function settleUpdate(
+  outcome: DeliveryOutcome,
+  now: Date,
+): UpdateOneModel<DeliveryDocument> {
   const { rid, crawlerId, attempt, log, kind, dueAt, expiresAt } = outcome;
   const again = kind === 'retry' || kind === 'release';
   return {

@@ -29,8 +29,8 @@ export interface Delta {
   addFailed(failed: FailedTry): void;
   /** Moves a job from its state to another; undefined for one that was or is not there. */
   move(size: number, from: QueuedJob['state'] | undefined, to?: QueuedJob['state']): void;
-  /** A running job that a purge has passed over goes back to the queue: it is purged, too. */
-  purge(job: CountedJob): void;
+  /** A job is removed. */
+  remove(job: CountedJob, end: 'deleted' | 'purged'): void;
   /** The update that writes it. */
   toUpdate(): UpdateFilter<CountsDocument>;
 }
@@ -84,9 +84,9 @@ export function createDelta(now: Date): Delta {
         delta.add(state === 'running' ? 'runningBytes' : 'queuedBytes', by * size);
       }
     },
-    purge({ state, size }) {
+    remove({ state, size }, end) {
       delta.move(size, state);
-      delta.addTally(tallyEnd({ end: 'purged' }));
+      delta.addTally(tallyEnd({ end }));
     },
     toUpdate() {
       const $inc = { ...increments };

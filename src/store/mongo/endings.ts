@@ -1,4 +1,4 @@
-import type { Document } from 'mongodb';
+import type { Document, UpdateOneModel } from 'mongodb';
 import { addEnd, type BatchEnds } from '../../domain/batch.ts';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import { resultEnd, tallyEnd } from '../../domain/tally.ts';
@@ -9,7 +9,6 @@ import type { Delta } from './delta.ts';
 import { orderOf, untriedUpdate } from './job-document.ts';
 import type { JobFacts } from './job-facts.ts';
 import { deliveryDocument, resultDocument } from './records.ts';
-import type { OneUpdate } from './update-each.ts';
 
 type End = Extract<JobOutcome, { kind: 'stored' | 'delivery' }>;
 
@@ -32,7 +31,7 @@ export interface JobWriting {
 export interface JobWrites {
   /** Jobs that are removed, by what must be the same of those of one statement. */
   readonly removed: readonly { readonly filter: Document; readonly rids: readonly string[] }[];
-  readonly updates: readonly OneUpdate<JobDocument>[];
+  readonly updates: readonly UpdateOneModel<JobDocument>[];
   readonly results: readonly ResultDocument[];
   readonly deliveries: readonly DeliveryDocument[];
   readonly ended: ReadonlySet<JobOutcome>;
@@ -58,7 +57,7 @@ export function jobWrites(
   const { crawlerId, purges, epoch, now } = writing;
   const taken = new Set<string>();
   const removed = new Map<string, { filter: Document; rids: string[] }>();
-  const updates: OneUpdate<JobDocument>[] = [];
+  const updates: UpdateOneModel<JobDocument>[] = [];
   const results: ResultDocument[] = [];
   const deliveries: DeliveryDocument[] = [];
   const ended = new Set<JobOutcome>();
@@ -117,7 +116,7 @@ export function jobWrites(
         if (again) delta.addTally({ day: ['retries'], ...took });
         if (again && outcome.climbed !== undefined) delta.addDay('climbs', 1);
         if (again) delta.addFailed({ kind: 'crawl', error });
-        if (isPurged) delta.purge({ state, size });
+        if (isPurged) delta.remove({ state, size }, 'purged');
         else delta.move(size, state, again || job.retry > 0 ? 'retrying' : 'waiting');
       });
     }
@@ -172,7 +171,7 @@ function startUpdate(
   { rid, attempt, startedAt }: StartedJob,
   facts: JobFacts,
   epoch: number,
-): OneUpdate<JobDocument> {
+): UpdateOneModel<JobDocument> {
   const first = facts.retry === 0 ? { firstTriedAt: startedAt } : {};
   return {
     filter: { _id: rid, ...inState(facts), attempt: facts.attempt },
@@ -187,7 +186,7 @@ function returnUpdate(
   outcome: Extract<JobOutcome, { kind: 'retry' | 'release' }>,
   facts: JobFacts,
   now: Date,
-): OneUpdate<JobDocument> {
+): UpdateOneModel<JobDocument> {
   const { rid, attempt, startedAt, dueAt: due = now } = outcome;
   const filter = { _id: rid, ...inState(facts), attempt: facts.attempt };
   if (outcome.kind === 'release') return { filter, update: untriedUpdate({ due, attempt }) };
@@ -213,19 +212,12 @@ function returnUpdate(
 }
 
 function toResult(
-  { record, expiresAt, tokenType, attempt }: Extract<End, { kind: 'stored' }>,
+  { record, expiresAt, tokenType }: Extract<End, { kind: 'stored' }>,
   { accountId, crawlerId, keptAt }: JobWriting,
   batchId: string | undefined,
 ): ResultDocument {
   const selection = { accountId, tokenType, crawlerId };
-  return resultDocument({
-    selection,
-    record,
-    origin: { claim: attempt, mark: '' },
-    keptAt,
-    expiresAt,
-    batchId,
-  });
+  return resultDocument({ selection, record, keptAt, expiresAt, batchId });
 }
 
 function toDelivery(
@@ -233,12 +225,11 @@ function toDelivery(
   { crawlerId, now, keptAt, epoch }: JobWriting,
   batchId: string | undefined,
 ): DeliveryDocument {
-  const { record, expiresAt, traceparent, attempt } = outcome;
+  const { record, expiresAt, traceparent } = outcome;
   return deliveryDocument({
     crawlerId,
     record,
     callbackHeaders: JSON.stringify(outcome.callbackHeaders),
-    origin: { claim: attempt, mark: '' },
     due: now,
     keptAt,
     expiresAt,

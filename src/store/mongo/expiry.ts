@@ -2,8 +2,8 @@ import type { Collection, Filter } from 'mongodb';
 import { chargedBytes } from '../../domain/quotas.ts';
 import { expireBatches } from './batches.ts';
 import type { Collections } from './collections.ts';
-import { type BatchCount, deleteBatch } from './delete-batch.ts';
-import { addPending } from './deliveries.ts';
+import { deleteBatch } from './delete-batch.ts';
+import { isPending } from './delivery-summary.ts';
 import type { Lanes } from './lanes.ts';
 import { scopeAccountId } from './records.ts';
 import { sweepRemovedAccounts } from './stored-bytes.ts';
@@ -31,20 +31,14 @@ export async function expire(
   async function expireStored<T extends Stored>(
     stored: Collection<T>,
     accountOf: (document: T) => string,
-  ): Promise<BatchCount> {
+  ): Promise<number> {
     const fields = { scope: 1, accountId: 1, size: 1 };
     const { found, count } = await deleteBatch(stored, old as unknown as Filter<T>, batch, fields);
     // Otherwise another process has counted some of them, and the next measurement finds the bytes.
     if (count === found.length) {
       for (const each of found) lanes.accounts.addStored(accountOf(each), -chargedBytes(each.size));
     }
-    return { found: found.length, count };
-  }
-
-  /** The server expires requests by itself, with a delay that this avoids. */
-  async function expireRequests(): Promise<BatchCount> {
-    const { found, count } = await deleteBatch(collections.pushRequests, old, batch);
-    return { found: found.length, count };
+    return found.length;
   }
 
   const removals = [
@@ -52,16 +46,15 @@ export async function expire(
     () => expireStored(collections.results, ({ scope }) => scopeAccountId(scope)),
     () => sweepRemovedAccounts(collections, now, batch),
     () => expireStored(collections.screenshots, ({ accountId }) => accountId),
-    expireRequests,
     () => expireBatches(collections, now, batch),
   ];
   const removed = await Promise.all(
     removals.map(async (remove) => {
       let total = 0;
       for (;;) {
-        const { found, count } = await remove();
+        const count = await remove();
         total += count;
-        if (found < batch || !goesOn()) return total;
+        if (count < batch || !goesOn()) return total;
       }
     }),
   );
@@ -69,36 +62,32 @@ export async function expire(
 }
 
 async function expireDeliveries(
-  { crawlers, accounts, deliveries, ...others }: Collections,
+  { deliveries }: Collections,
   lanes: Lanes,
   now: Date,
   batch: number,
-): Promise<BatchCount> {
+): Promise<number> {
   const old = { expiresAt: { $lte: now } };
   const found = await deliveries
     .find(old, { projection: { crawlerId: 1 } })
     .sort({ expiresAt: 1 })
     .limit(batch)
     .toArray();
-  let count = 0;
   for (const [crawlerId, own] of Map.groupBy(found, (each) => each.crawlerId)) {
-    count += await lanes.transact(crawlerId, async (session) => {
-      const _id = { $in: own.map((each) => each._id) };
-      const gone = await deliveries
-        .find({ _id, ...old }, { projection: { state: 1, size: 1 }, session })
-        .toArray();
-      await deliveries.deleteMany({ _id, ...old }, { session });
-      const crawler = await crawlers.findOne(
-        { _id: crawlerId },
-        { session, projection: { accountId: 1 } },
-      );
-      if (crawler === null) return gone.length;
-      const pending = gone.filter(({ state }) => state === 'due' || state === 'sending').length;
-      if (pending > 0) await addPending(others, crawlerId, -pending, session);
-      const storedBytes = -gone.reduce((sum, { size }) => sum + chargedBytes(size), 0);
-      await accounts.updateOne({ _id: crawler.accountId }, { $inc: { storedBytes } }, { session });
-      return gone.length;
-    });
+    const these = { _id: { $in: own.map((each) => each._id) }, ...old };
+    const counted = await lanes.runExclusive(crawlerId, () =>
+      lanes.change(crawlerId, now, async (session, delta) => {
+        const gone = await deliveries
+          .find(these, { projection: { state: 1, size: 1 }, session })
+          .toArray();
+        await deliveries.deleteMany(these, { session });
+        delta.add('deliveriesPending', -gone.filter(isPending).length);
+        delta.addStored(-gone.reduce((sum, { size }) => sum + chargedBytes(size), 0));
+        return gone;
+      }),
+    );
+    // Of a crawler that is gone nothing is counted.
+    if (counted === undefined) await deliveries.deleteMany(these);
   }
-  return { found: found.length, count };
+  return found.length;
 }

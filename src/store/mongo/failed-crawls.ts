@@ -1,11 +1,11 @@
-import type { Filter, FindCursor } from 'mongodb';
+import type { Filter } from 'mongodb';
 import { defined } from '../../domain/defined.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import type { FailedCrawl, ReadFailedCrawls } from '../failed-crawls.ts';
-import { characters, mapListing, partStart, takePart } from '../listing-cursor.ts';
-import { LISTING_CHARACTERS } from '../listing-store.ts';
+import { mapListing, partStart, takePart } from '../listing-cursor.ts';
 import { parseDetails } from '../stored-details.ts';
 import type { Collections, DeliveryDocument, ResultDocument } from './collections.ts';
+import { behind, readLight } from './read-part.ts';
 import { scopeKey } from './records.ts';
 
 interface Row {
@@ -34,18 +34,12 @@ export function createFailedCrawls({ deliveries, results }: Collections): ReadFa
   return async (selection, part) => {
     const { delivers, crawlerId, batchId, range, rids } = selection;
     const ended = delivers ? 'createdAt' : 'storedAt';
-    const start = partStart(part);
     const conditions: object[] = [
       { crawlerId, cbStatus: { $gt: CB_STATUS.success }, ...defined({ batchId }) },
       delivers ? {} : { scope: scopeKey(selection), heldUntil: null },
       range === undefined ? {} : { [ended]: { $gte: range.from, $lt: range.to } },
       rids === undefined ? {} : { _id: { $in: [...rids] } },
-      start === undefined
-        ? {}
-        : {
-            [ended]: { $gte: start.at },
-            $or: [{ [ended]: { $gt: start.at } }, { [ended]: start.at, _id: { $gt: start.rid } }],
-          },
+      behind(ended, partStart(part)),
     ];
     const filter = { $and: conditions };
     const cursor = (
@@ -63,19 +57,6 @@ export function createFailedCrawls({ deliveries, results }: Collections): ReadFa
       toFailedCrawl,
     );
   };
-}
-
-/** Reads rows as long as they have few enough characters; the row that passes the limit is the last. */
-async function readLight(cursor: FindCursor<Row>): Promise<Row[]> {
-  const rows: Row[] = [];
-  let room = LISTING_CHARACTERS;
-  // Leaving the loop closes the cursor.
-  for await (const row of cursor) {
-    rows.push(row);
-    room -= characters(row);
-    if (room < 0) break;
-  }
-  return rows;
 }
 
 function toFailedCrawl(row: Row): FailedCrawl {

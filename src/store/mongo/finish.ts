@@ -1,4 +1,4 @@
-import type { ClientSession } from 'mongodb';
+import type { ClientSession, Collection, UpdateOneModel } from 'mongodb';
 import { toWall } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import { databaseUnavailable } from '../../domain/errors.ts';
@@ -11,9 +11,7 @@ import { expectAll, type JobWrites, jobWrites, Mismatch } from './endings.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
-import { isDuplicate } from './mongo-errors.ts';
 import { endKeys } from './unique-keys.ts';
-import { updateEach } from './update-each.ts';
 
 /** What one transaction writes of a crawler. */
 export interface Work {
@@ -27,8 +25,6 @@ export interface Work {
 /** What of it was written. */
 export interface Written extends Pick<JobWrites, 'ended' | 'started' | 'repeated'> {
   readonly settled: ReadonlySet<DeliveryOutcome>;
-  /** The name of the claim of deliveries. */
-  readonly claim: string;
 }
 
 type Crawler = Pick<CrawlerDocument, '_id' | 'accountId' | 'purges'>;
@@ -52,17 +48,7 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
     session: ClientSession,
     writes: JobWrites,
     settled: readonly DeliveryOutcome[],
-    {
-      lane,
-      replaces,
-      now,
-      keptAt,
-    }: {
-      readonly lane: Lane;
-      readonly replaces: boolean;
-      readonly now: Date;
-      readonly keptAt: Date;
-    },
+    { lane, now, keptAt }: { readonly lane: Lane; readonly now: Date; readonly keptAt: Date },
   ): Promise<void> {
     const { crawlerId } = lane;
     for (const { filter, rids } of writes.removed) {
@@ -71,20 +57,11 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
     }
     await endKeys(collections, crawlerId, writes.gone, session);
     await countBatchEnds(collections, lane, { ends: writes.batchEnds, keptAt }, session);
-    if (replaces) {
-      const left = { _id: { $in: [...writes.rids] } };
-      await results.deleteMany(left, { session });
-      await deliveries.deleteMany(left, { session });
-    }
     if (writes.results.length > 0) await results.insertMany(writes.results, { session });
     if (writes.deliveries.length > 0) await deliveries.insertMany(writes.deliveries, { session });
-    if (writes.updates.length > 0) {
-      expectAll(await updateEach(jobs, writes.updates, session), writes.updates.length);
-    }
-    if (settled.length > 0) {
-      const updates = settled.map((each) => settleUpdate(each, now));
-      expectAll(await updateEach(deliveries, updates, session), settled.length);
-    }
+    await updateEach(jobs, writes.updates, session);
+    const settlements = settled.map((each) => settleUpdate(each, now));
+    await updateEach(deliveries, settlements, session);
   }
 
   /** The outcomes of deliveries that still are in the attempt named. */
@@ -110,15 +87,13 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
       const keptAt = toWall(collections.time, now);
       const writing = { crawlerId, accountId, purges, now, keptAt, epoch };
       let { settled } = work;
-      let replaces = false;
       for (let tries = 1; ; tries += 1) {
         const facts = await known.find(crawlerId, [...work.ended, ...work.started]);
         // What a write that fails has done is unknown, so the next try reads the jobs again.
         for (const { rid } of [...work.ended, ...work.started]) known.forget(rid);
         const writes = jobWrites(writing, facts, work.ended, work.started);
-        const claim = lanes.newWriteId();
         const { ended, started, repeated } = writes;
-        const written = { ended, started, repeated, settled: new Set(settled), claim };
+        const written = { ended, started, repeated, settled: new Set(settled) };
         if (writes.rids.length + settled.length + work.claimed.length === 0) return written;
         const lane = await lanes.enlist(crawlerId, 'turn', now, epoch);
         try {
@@ -126,14 +101,11 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
             lane,
             { gen: purges, epoch, accountId, now },
             async (session, delta) => {
-              await apply(session, writes, settled, { lane, replaces, now, keptAt });
+              await apply(session, writes, settled, { lane, now, keptAt });
               if (work.claimed.length > 0) {
                 await deliveries.updateMany(
                   { _id: { $in: [...work.claimed] }, state: 'due' },
-                  {
-                    $set: { state: 'sending', epoch: epoch as number, mark: claim },
-                    $inc: { attempt: 1 },
-                  },
+                  { $set: { state: 'sending', epoch: epoch as number }, $inc: { attempt: 1 } },
                   { session },
                 );
               }
@@ -142,11 +114,8 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
             },
           );
         } catch (error) {
-          const again = error instanceof Mismatch || isDuplicate(error);
-          if (!again) throw error;
+          if (!(error instanceof Mismatch)) throw error;
           if (tries === MAX_MISMATCHES) throw databaseUnavailable(undefined, error);
-          // A version without transactions has left records of jobs that had not ended.
-          replaces = isDuplicate(error);
           settled = await stillSent(settled);
           continue;
         }
@@ -178,6 +147,18 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
       await wakeNow(collections, crawlerId, now, 'delivery');
     }
   }
+}
+
+/** Updates documents, each of which must still be as its filter says. */
+async function updateEach<T extends object>(
+  collection: Collection<T>,
+  updates: readonly UpdateOneModel<T>[],
+  session: ClientSession,
+): Promise<void> {
+  if (updates.length === 0) return;
+  const statements = updates.map((updateOne) => ({ updateOne }));
+  const { matchedCount } = await collection.bulkWrite(statements, { session });
+  expectAll(matchedCount, updates.length);
 }
 
 /** Creates `QueueStore.finish`. */

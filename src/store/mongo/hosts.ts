@@ -7,7 +7,7 @@ import type { Collections } from './collections.ts';
 import type { Lanes } from './lanes.ts';
 import { isConflict, isDuplicate } from './mongo-errors.ts';
 import { readPurges } from './queue-reads.ts';
-import { freeKeys } from './unique-keys.ts';
+import { removeJobs } from './queue-removals.ts';
 
 /** Reports of processes that are read of one crawler. */
 const MAX_REPORTS = 32;
@@ -72,27 +72,11 @@ export function createHosts(collections: Collections, lanes: Lanes): HostStore {
       return { hosts: found.map(toQueuedHost), total: counted[0]?.total ?? 0 };
     },
 
-    purge: (crawlerId, host, limit, now) =>
-      lanes.runExclusive(crawlerId, async () => {
-        const purged = await lanes.change(crawlerId, now, async (session, delta, gen) => {
-          const found = await jobs
-            .find(
-              { crawlerId, queued: true, gen, host },
-              { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
-            )
-            .limit(limit)
-            .toArray();
-          const ids = found.map(({ _id }) => _id);
-          // What another write has changed since the snapshot is a conflict.
-          const removed = await jobs.deleteMany({ _id: { $in: ids }, queued: true }, { session });
-          if (removed.deletedCount !== ids.length) throw new Error('jobs were not removed');
-          const keys = found.map(({ _id: rid, uniqueKey }) => ({ rid, uniqueKey }));
-          await freeKeys(collections, crawlerId, keys, session);
-          for (const { state, size = 0 } of found) delta.purge({ state, size });
-          return ids.length;
-        });
-        return purged ?? 0;
-      }),
+    async purge(crawlerId, host, limit, now) {
+      const which = (gen: number) => ({ queued: true as const, gen, host });
+      const removal = { crawlerId, which, limit, end: 'purged', now } as const;
+      return (await removeJobs(collections, lanes, removal)).length;
+    },
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Filter } from 'mongodb';
+import type { ClientSession, Filter } from 'mongodb';
 import { heldBackBy, type WorkKind } from '../rules.ts';
 import { isShare } from '../share-store.ts';
 import type { Lease } from '../store.ts';
@@ -9,16 +9,9 @@ const DUE_NOW = new Date(0);
 /** The wake time of a crawler that has no work. */
 export const NO_WORK = new Date('9999-12-31T00:00:00Z');
 
-/**
- * The longest lease. One that ends later was taken by a machine whose clock was wrong, and does not
- * count.
- */
-export const MAX_LEASE_MS = 10 * 60_000;
-
 /** Whether a lease that ends at `leaseUntil` is live. */
 export function isLive(leaseUntil: Date | undefined, now: Date): boolean {
-  const leftMs = (leaseUntil?.getTime() ?? 0) - now.getTime();
-  return leftMs > 0 && leftMs <= MAX_LEASE_MS;
+  return leaseUntil !== undefined && leaseUntil > now;
 }
 
 /** Matches the crawler while the lease is its current one and has not lapsed. */
@@ -55,8 +48,10 @@ export async function wakeNow(
   crawlerId: string,
   now: Date,
   work: WorkKind,
+  session?: ClientSession,
 ): Promise<void> {
-  await collections.crawlers.updateOne({ _id: crawlerId }, [{ $set: wakeFields(now, work) }]);
+  const wake = [{ $set: wakeFields(now, work) }];
+  await collections.crawlers.updateOne({ _id: crawlerId }, wake, session && { session });
 }
 
 /** The fields of {@link wakeNow}. */

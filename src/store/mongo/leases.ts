@@ -3,7 +3,7 @@ import type { CrawlerChanges, Lease, QueueStore } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
 import type { Lanes } from './lanes.ts';
-import { currentLease, MAX_LEASE_MS, NO_WORK, setWake, wakeNow } from './lease.ts';
+import { currentLease, isLive, NO_WORK, setWake, wakeNow } from './lease.ts';
 import { takeBack } from './requeue.ts';
 import {
   endLapsedShares,
@@ -218,11 +218,15 @@ export function createLeases(
   return { acquire, visit, release };
 }
 
-/** Whether the lease is the crawler's current one, or its share has not ended. */
-function isHeld(crawler: VisitedCrawler, lease: Lease, now: Date): boolean {
-  if (isShare(lease)) return (shareOf(crawler, lease)?.until ?? now) > now;
+/** Whether nobody else has taken the lease, or the share has not ended, and it has not lapsed. */
+export function isHeld(
+  crawler: Pick<CrawlerDocument, 'epoch' | 'leaseOwner' | 'leaseUntil' | 'shares'>,
+  lease: Lease,
+  now: Date,
+): boolean {
+  if (isShare(lease)) return isLive(shareOf(crawler, lease)?.until, now);
   const { epoch, leaseOwner, leaseUntil } = crawler;
-  return lease.epoch === epoch && lease.owner === leaseOwner && leaseUntil > now;
+  return lease.epoch === epoch && lease.owner === leaseOwner && isLive(leaseUntil, now);
 }
 
 /** Ends the lease of a crawler without work; false if it may have got some since `wakes` was read. */
@@ -256,12 +260,8 @@ function takeLease(
     readonly now: Date;
   },
 ) {
-  const absurd = new Date(now.getTime() + MAX_LEASE_MS);
   return collections.crawlers.findOneAndUpdate(
-    {
-      _id: crawlerId,
-      $or: [{ leaseUntil: { $lte: now } }, { leaseOwner: owner }, { leaseUntil: { $gt: absurd } }],
-    },
+    { _id: crawlerId, $or: [{ leaseUntil: { $lte: now } }, { leaseOwner: owner }] },
     // A crawler is looked at when its lease ends, because the holder may have crashed.
     { $inc: { epoch: 1 }, $set: { leaseOwner: owner, leaseUntil, wakeAt: leaseUntil } },
     {

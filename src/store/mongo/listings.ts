@@ -1,21 +1,14 @@
-import type { Filter, FindCursor } from 'mongodb';
+import type { Filter } from 'mongodb';
 import type { TokenType } from '../../domain/account.ts';
 import { defined } from '../../domain/defined.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { CB_STATUS } from '../../domain/status.ts';
-import {
-  characters,
-  type ListingPlace,
-  mapListing,
-  partStart,
-  takePart,
-} from '../listing-cursor.ts';
+import { mapListing, partStart, takePart } from '../listing-cursor.ts';
 import {
   type DeliveryFilter,
   type FoundRid,
   type JobSummary,
   LISTED_ATTEMPTS,
-  LISTING_CHARACTERS,
   LISTING_SCAN,
   type ListingPart,
   type ListingStore,
@@ -28,6 +21,7 @@ import { isPending, toDeliverySummary } from './delivery-summary.ts';
 import { createFailedCrawls } from './failed-crawls.ts';
 import { toJob } from './job-document.ts';
 import { readPurges } from './queue-reads.ts';
+import { behind, readLight } from './read-part.ts';
 import { scopeAccountId, scopeKey, toCrawlFields } from './records.ts';
 
 type DeliveryRow = Omit<DeliveryDocument, 'body'>;
@@ -68,7 +62,7 @@ export function createListings(collections: Collections): ListingStore {
     const read = (state: 'due' | 'sending') =>
       collections.deliveries
         .find<DeliveryRow>(
-          { crawlerId, state, ...only, ...behind('due', start, 1) },
+          { crawlerId, state, ...only, ...behind('due', start) },
           { projection: NO_PAGE },
         )
         .sort({ due: 1, _id: 1 })
@@ -123,7 +117,7 @@ export function createListings(collections: Collections): ListingStore {
             gen: crawler.purges,
             ...(state === 'retrying' ? { state } : { queued: true }),
             ...(typeof state === 'object' ? { notBefore: { $gt: state.scheduledAfter } } : {}),
-            ...behind('due', partStart(part), 1),
+            ...behind('due', partStart(part)),
           },
           { projection: JOB_FIELDS },
         )
@@ -222,35 +216,6 @@ export function createListings(collections: Collections): ListingStore {
     const crawler = await readPurges(collections, job.crawlerId);
     return crawler !== null && (job.state === 'running' || job.gen >= crawler.purges);
   }
-}
-
-/** Reads rows as long as they have few enough characters; the row that passes the limit is the last. */
-async function readLight<Row extends object>(cursor: FindCursor<Row>): Promise<Row[]> {
-  const rows: Row[] = [];
-  let room = LISTING_CHARACTERS;
-  // Leaving the loop closes the cursor.
-  for await (const row of cursor) {
-    rows.push(row);
-    room -= characters(row);
-    if (room < 0) break;
-  }
-  return rows;
-}
-
-/** The condition of rows behind a position, in either direction. */
-function behind(
-  field: 'due' | 'createdAt' | 'storedAt',
-  start: ListingPlace | undefined,
-  direction: 1 | -1,
-): object {
-  if (start === undefined) return {};
-  const { at, rid } = start;
-  const [beyond, within] =
-    direction === 1 ? (['$gt', '$gte'] as const) : (['$lt', '$lte'] as const);
-  return {
-    [field]: { [within]: at },
-    $or: [{ [field]: { [beyond]: at } }, { [field]: at, _id: { [beyond]: rid } }],
-  };
 }
 
 function toJobSummary(document: JobDocument): JobSummary {

@@ -1,43 +1,67 @@
 import { toWall } from '../../domain/clock.ts';
-import type { Crawler } from '../../domain/crawler.ts';
-import type { PostponedProbe } from '../store.ts';
+import type { CrawlerStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { NOT_SCHEDULED, toCrawler } from './crawler-document.ts';
 import type { Lanes } from './lanes.ts';
 
-/** See `claimProbes` of the store's interface. */
-export async function claimProbes(
+/** Claims and notes of the probes of callback URLs. */
+export function createProbes(
   collections: Collections,
   lanes: Pick<Lanes, 'newWriteId'>,
-  now: Date,
-  intervalMs: number,
-  limit: number,
-): Promise<Crawler[]> {
-  await scheduleFirstProbes(collections, now, intervalMs);
-  const due = await collections.crawlers
-    .find({ probeAt: { $lte: now } }, { projection: { _id: 1 } })
-    .sort({ probeAt: 1 })
-    .limit(limit)
-    .toArray();
-  if (due.length === 0) return [];
-  const ids = due.map((each) => each._id);
-  const probeAt = new Date(now.getTime() + intervalMs);
-  const probeClaim = lanes.newWriteId();
-  const move = { $set: { probeAt, probeClaim } };
-  await collections.crawlers.updateMany({ _id: { $in: ids }, probeAt: { $lte: now } }, move);
-  const own = { _id: { $in: ids }, probeClaim };
-  const urls = await collections.crawlers.find(own, { projection: { callbackUrl: 1 } }).toArray();
-  const callbackUrl = { $in: urls.map((each) => each.callbackUrl) };
-  // Crawlers that have the same URL but are due later, or were claimed by another caller at the
-  // same moment, get the same result.
-  await collections.crawlers.updateMany(
-    { callbackUrl, probeAt: { $gt: NOT_SCHEDULED, $lt: probeAt } },
-    move,
-  );
-  const claimed = await collections.crawlers
-    .find({ callbackUrl, probeAt: { $gt: NOT_SCHEDULED }, probeClaim })
-    .toArray();
-  return claimed.map(toCrawler);
+): Pick<CrawlerStore, 'claimProbes' | 'postponeProbes' | 'noteProbes' | 'lateProbes'> {
+  const { crawlers, time } = collections;
+  return {
+    async claimProbes(now, intervalMs, limit) {
+      await scheduleFirstProbes(collections, now, intervalMs);
+      const due = await crawlers
+        .find({ probeAt: { $lte: now } }, { projection: { _id: 1 } })
+        .sort({ probeAt: 1 })
+        .limit(limit)
+        .toArray();
+      if (due.length === 0) return [];
+      const ids = due.map((each) => each._id);
+      const probeAt = new Date(now.getTime() + intervalMs);
+      const probeClaim = lanes.newWriteId();
+      const move = { $set: { probeAt, probeClaim } };
+      await crawlers.updateMany({ _id: { $in: ids }, probeAt: { $lte: now } }, move);
+      const own = { _id: { $in: ids }, probeClaim };
+      const urls = await crawlers.find(own, { projection: { callbackUrl: 1 } }).toArray();
+      const callbackUrl = { $in: urls.map((each) => each.callbackUrl) };
+      // Crawlers that have the same URL but are due later, or were claimed by another caller at the
+      // same moment, get the same result.
+      await crawlers.updateMany(
+        { callbackUrl, probeAt: { $gt: NOT_SCHEDULED, $lt: probeAt } },
+        move,
+      );
+      const claimed = await crawlers
+        .find({ callbackUrl, probeAt: { $gt: NOT_SCHEDULED }, probeClaim })
+        .toArray();
+      return claimed.map(toCrawler);
+    },
+
+    async postponeProbes(probes) {
+      if (probes.length === 0) return;
+      const moves = probes.map(({ crawlerId, dueAt }) => ({
+        updateOne: { filter: { _id: crawlerId }, update: { $set: { probeAt: dueAt } } },
+      }));
+      await crawlers.bulkWrite(moves, { ordered: false });
+    },
+
+    async noteProbes(crawlerIds, now) {
+      if (crawlerIds.length === 0) return;
+      await crawlers.updateMany(
+        { _id: { $in: [...crawlerIds] } },
+        { $set: { 'last.probe': toWall(time, now) } },
+      );
+    },
+
+    lateProbes: (before) =>
+      crawlers.countDocuments({
+        probeAt: { $exists: true },
+        updatedAt: { $lt: before },
+        'last.probe': { $not: { $gte: before } },
+      }),
+  };
 }
 
 /**
@@ -71,38 +95,4 @@ async function scheduleFirstProbes(
     };
   });
   await collections.crawlers.bulkWrite(moves, { ordered: false });
-}
-
-/** See `postponeProbes` of the store's interface. */
-export async function postponeProbes(
-  { crawlers }: Collections,
-  probes: readonly PostponedProbe[],
-): Promise<void> {
-  if (probes.length === 0) return;
-  const moves = probes.map(({ crawlerId, dueAt }) => ({
-    updateOne: { filter: { _id: crawlerId }, update: { $set: { probeAt: dueAt } } },
-  }));
-  await crawlers.bulkWrite(moves, { ordered: false });
-}
-
-/** See `noteProbes` of the store's interface. */
-export async function noteProbes(
-  { crawlers, time }: Collections,
-  crawlerIds: readonly string[],
-  now: Date,
-): Promise<void> {
-  if (crawlerIds.length === 0) return;
-  await crawlers.updateMany(
-    { _id: { $in: [...crawlerIds] } },
-    { $set: { 'last.probe': toWall(time, now) } },
-  );
-}
-
-/** See `lateProbes` of the store's interface. */
-export function lateProbes({ crawlers }: Collections, before: Date): Promise<number> {
-  return crawlers.countDocuments({
-    probeAt: { $exists: true },
-    updatedAt: { $lt: before },
-    'last.probe': { $not: { $gte: before } },
-  });
 }

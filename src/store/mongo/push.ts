@@ -3,6 +3,7 @@ import { defined } from '../../domain/defined.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest, QueueStore } from '../store.ts';
 import { createAdmission, wake } from './admit.ts';
 import type { Collections } from './collections.ts';
+import { createGroupedCalls } from './grouped-calls.ts';
 import type { Lanes } from './lanes.ts';
 import { isLive } from './lease.ts';
 import { isDuplicate } from './mongo-errors.ts';
@@ -13,16 +14,9 @@ interface Waiting {
   readonly request: PushRequest;
   readonly limits: PushLimits;
   readonly now: Date;
-  /** The `_id` of its memory. A push that may be repeated is written alone. */
+  /** The `_id` of its memory, if it may be repeated. */
   readonly requestKey: string | undefined;
-  readonly resolve: (receipt: PushReceipt) => void;
-  readonly reject: (error: unknown) => void;
 }
-
-/** Adds a push to the next write of its crawler. */
-type GroupedPush = (
-  push: Pick<Waiting, 'request' | 'limits' | 'now' | 'requestKey'>,
-) => Promise<PushReceipt>;
 
 /**
  * Creates `QueueStore.push`. Pushes to a crawler that arrive while another one is written share the
@@ -31,9 +25,9 @@ type GroupedPush = (
 export function createPush(collections: Collections, lanes: Lanes): QueueStore['push'] {
   const admit = createAdmission(collections, lanes);
   const { pushRequests } = collections;
-  const grouped = createGroups(async (group) => {
+  const grouped = createGroupedCalls<Waiting, PushReceipt>(async (crawlerId, group) => {
     const { request, limits, requestKey } = group[0] as Waiting;
-    const { crawlerId, accountId, settings, places } = request;
+    const { accountId, settings, places } = request;
     const { now } = group.at(-1) as Waiting;
     const jobs = group.flatMap((each) => each.request.jobs);
     const named = { requestKey, places };
@@ -45,7 +39,7 @@ export function createPush(collections: Collections, lanes: Lanes): QueueStore['
       crossedAccountLimit: crossedAccountLimit && each === group[0],
       leased,
     }));
-  });
+  }, endOfGroup);
 
   /** The receipt of an earlier call of the request; undefined for the first call. */
   async function earlier(requestKey: string, crawlerId: string, now: Date) {
@@ -68,7 +62,7 @@ export function createPush(collections: Collections, lanes: Lanes): QueueStore['
     const before = await earlier(requestKey, request.crawlerId, now);
     if (before !== undefined) return before;
     try {
-      const receipt = await grouped({ request, limits, now, requestKey });
+      const receipt = await grouped(request.crawlerId, { request, limits, now, requestKey });
       if (receipt.outcomes.some((outcome) => 'rid' in outcome)) return receipt;
       // Nothing was written, perhaps because another call of the request has filled the queue.
       return (await earlier(requestKey, request.crawlerId, now)) ?? receipt;
@@ -84,51 +78,19 @@ export function createPush(collections: Collections, lanes: Lanes): QueueStore['
     Promise.all(
       requests.map((request) =>
         request.requestId === undefined
-          ? grouped({ request, limits, now, requestKey: undefined })
+          ? grouped(request.crawlerId, { request, limits, now, requestKey: undefined })
           : once(request, request.requestId, limits, now),
       ),
     );
 }
 
-/** Collects the pushes to each crawler while `write` writes the ones before. */
-function createGroups(write: (group: readonly Waiting[]) => Promise<PushReceipt[]>): GroupedPush {
-  const waiting = new Map<string, Waiting[]>();
-
-  async function drain(crawlerId: string): Promise<void> {
-    const queue = waiting.get(crawlerId) ?? [];
-    while (queue.length > 0) {
-      const group = takeGroup(queue);
-      try {
-        const receipts = await write(group);
-        group.forEach((each, index) => each.resolve(receipts[index] as PushReceipt));
-      } catch (error) {
-        for (const each of group) each.reject(error);
-      }
-    }
-    waiting.delete(crawlerId);
-  }
-
-  return (push) => {
-    const { promise, resolve, reject } = Promise.withResolvers<PushReceipt>();
-    const one = { ...push, resolve, reject };
-    const { crawlerId } = push.request;
-    const others = waiting.get(crawlerId);
-    if (others !== undefined) others.push(one);
-    else {
-      waiting.set(crawlerId, [one]);
-      void drain(crawlerId);
-    }
-    return promise;
-  };
-}
-
-function takeGroup(queue: Waiting[]): Waiting[] {
+/** A push that may be repeated is written alone. */
+function endOfGroup(pushes: readonly Waiting[]): number {
+  const [first] = pushes;
   let jobs = 0;
-  const end = queue.findIndex((each, index) => {
-    jobs += each.request.jobs.length;
-    const alone = index > 0 && (each.requestKey ?? queue[0]?.requestKey) !== undefined;
-    const differs = each.request.settings !== queue[0]?.request.settings;
-    return jobs > MAX_GROUP || alone || differs;
+  return pushes.findIndex(({ request, requestKey }, index) => {
+    jobs += request.jobs.length;
+    const alone = index > 0 && (requestKey ?? first?.requestKey) !== undefined;
+    return jobs > MAX_GROUP || alone || request.settings !== first?.request.settings;
   });
-  return queue.splice(0, end === -1 ? queue.length : Math.max(end, 1));
 }

@@ -1,4 +1,5 @@
-import type { Collections } from './collections.ts';
+import type { Filter } from 'mongodb';
+import type { Collections, JobDocument } from './collections.ts';
 import type { Lanes } from './lanes.ts';
 import { setWake } from './lease.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
@@ -7,37 +8,61 @@ import { freeKeys } from './unique-keys.ts';
 /** How long a purge sweeps up before it returns; `maintain` does the rest. */
 const SWEEP_MS = 1_000;
 
-/** See `QueueStore.deleteJobs`. */
-export function deleteJobs(
+/** Jobs of one crawler that are to be removed. */
+interface Removal {
+  readonly crawlerId: string;
+  /** Matches them, by the number of the crawler's purges. */
+  readonly which: (purges: number) => Filter<JobDocument>;
+  /** The most of them; all if absent. */
+  readonly limit?: number;
+  /** What they count as. */
+  readonly end: 'deleted' | 'purged';
+  readonly now: Date;
+}
+
+/** Removes jobs in one transaction, and returns their `rid`s. */
+export function removeJobs(
   collections: Collections,
   lanes: Lanes,
-  deletion: { readonly crawlerId: string; readonly rids: readonly string[]; readonly now: Date },
+  { crawlerId, which, limit = 0, end, now }: Removal,
 ): Promise<string[]> {
   const { jobs } = collections;
-  const { crawlerId, now } = deletion;
-  const named = { _id: { $in: [...deletion.rids] }, crawlerId };
   return lanes.runExclusive(crawlerId, async () => {
-    if ((await jobs.findOne(named, { projection: { _id: 1 } })) === null) return [];
-    const deleted = await lanes.change(crawlerId, now, async (session, delta, gen) => {
+    const removed = await lanes.change(crawlerId, now, async (session, delta, purges) => {
       const found = await jobs
         .find(
-          { ...named, $or: [{ state: 'running' }, { gen }] },
+          { crawlerId, ...which(purges) },
           { projection: { state: 1, size: 1, uniqueKey: 1 }, session },
         )
+        .limit(limit)
         .toArray();
       const rids = found.map(({ _id }) => _id);
       // What another write has changed since the snapshot is a conflict.
       await jobs.deleteMany({ _id: { $in: rids } }, { session });
       const gone = found.map(({ _id: rid, uniqueKey }) => ({ rid, uniqueKey }));
       await freeKeys(collections, crawlerId, gone, session);
-      for (const { state, size = 0 } of found) {
-        delta.move(size, state);
-        delta.addTally({ counter: 'deleted', day: ['deleted'] });
-      }
+      for (const { state, size = 0 } of found) delta.remove({ state, size }, end);
       return rids;
     });
-    return deleted ?? [];
+    return removed ?? [];
   });
+}
+
+/** See `QueueStore.deleteJobs`. */
+export async function deleteJobs(
+  collections: Collections,
+  lanes: Lanes,
+  {
+    crawlerId,
+    rids,
+    now,
+  }: Pick<Removal, 'crawlerId' | 'now'> & { readonly rids: readonly string[] },
+): Promise<string[]> {
+  const _id = { $in: [...rids] };
+  const one = { projection: { _id: 1 } } as const;
+  if ((await collections.jobs.findOne({ _id, crawlerId }, one)) === null) return [];
+  const which = (gen: number) => ({ _id, $or: [{ state: 'running' as const }, { gen }] });
+  return removeJobs(collections, lanes, { crawlerId, which, end: 'deleted', now });
 }
 
 /**

@@ -5,13 +5,7 @@ import { createKnownJobs } from './job-facts.ts';
 import type { Lanes } from './lanes.ts';
 import { createLeases } from './leases.ts';
 import { createPush } from './push.ts';
-import {
-  countScheduled,
-  crawlersWithWorkDue,
-  findJob,
-  listQueued,
-  overdue,
-} from './queue-reads.ts';
+import { createQueueReads } from './queue-reads.ts';
 import { deleteJobs, purge } from './queue-removals.ts';
 import { createTurn } from './turn.ts';
 
@@ -24,11 +18,7 @@ export function createQueue(collections: Collections, lanes: Lanes): QueueStore 
     ...createLeases(collections, lanes),
     turn: createTurn(collections, lanes, known, writer),
     finish: createFinish(collections, lanes, writer),
-    overdue: (now, limit) => overdue(collections, now, limit),
-    crawlersWithWorkDue: (now, limit) => crawlersWithWorkDue(collections, now, limit),
-    find: (crawlerId, rid) => findJob(collections, crawlerId, rid),
-    countScheduled: (crawlerId, now) => countScheduled(collections, crawlerId, now),
-    listQueued: (crawlerId, limit, after) => listQueued(collections, crawlerId, limit, after),
+    ...createQueueReads(collections),
     deleteJob: async (crawlerId, rid, now) =>
       (await deleteJobs(collections, lanes, { crawlerId, rids: [rid], now })).length > 0,
     deleteJobs: (crawlerId, rids, now) => deleteJobs(collections, lanes, { crawlerId, rids, now }),

@@ -4,6 +4,7 @@ import { toWall } from '../../domain/clock.ts';
 import type { RateStore } from '../store.ts';
 import { quickly } from './client-options.ts';
 import type { Collections } from './collections.ts';
+import { createGroupedCalls } from './grouped-calls.ts';
 import { isDuplicate } from './mongo-errors.ts';
 
 type Take = Awaited<ReturnType<RateStore['take']>>;
@@ -15,8 +16,6 @@ interface Waiting {
   readonly count: number;
   readonly perSecond: number;
   readonly now: Date;
-  readonly resolve: (take: Take) => void;
-  readonly reject: (error: unknown) => void;
 }
 
 /**
@@ -24,37 +23,24 @@ interface Waiting {
  * written share the next write.
  */
 export function createRates(collections: Collections): RateStore {
-  const waiting = new Map<string, Waiting[]>();
-
-  async function drain(key: string): Promise<void> {
-    const queue = waiting.get(key) ?? [];
-    while (queue.length > 0) {
-      const { perSecond } = queue[0] as Waiting;
-      const other = queue.findIndex((each) => each.perSecond !== perSecond);
-      const group = queue.splice(0, other === -1 ? queue.length : other);
-      try {
-        await takeTogether(key, perSecond, group);
-      } catch (error) {
-        for (const each of group) each.reject(error);
-      }
-    }
-    waiting.delete(key);
-  }
-
-  async function takeTogether(key: string, perSecond: number, group: Waiting[]): Promise<void> {
-    const latest = new Date(Math.max(...group.map((each) => each.now.getTime())));
-    const now = toWall(collections.time, latest);
-    const wanted = group.reduce((sum, each) => sum + each.count, 0);
-    const bucket = await takeTokens(collections, key, { perSecond, wanted, now });
-    let granted = bucket?.granted ?? 0;
-    const missing = 1 - (bucket?.left ?? 0);
-    const wait = Math.max(Math.ceil((missing * 1_000) / perSecond), 1);
-    for (const each of group) {
-      const own = Math.min(each.count, granted);
-      granted -= own;
-      each.resolve({ granted: own, retryAfterMs: own === each.count ? 0 : wait });
-    }
-  }
+  const take = createGroupedCalls<Waiting, Take>(
+    async (key, group) => {
+      const { perSecond } = group[0] as Waiting;
+      const latest = new Date(Math.max(...group.map((each) => each.now.getTime())));
+      const now = toWall(collections.time, latest);
+      const wanted = group.reduce((sum, each) => sum + each.count, 0);
+      const bucket = await takeTokens(collections, key, { perSecond, wanted, now });
+      let granted = bucket?.granted ?? 0;
+      const missing = 1 - (bucket?.left ?? 0);
+      const wait = Math.max(Math.ceil((missing * 1_000) / perSecond), 1);
+      return group.map(({ count }) => {
+        const own = Math.min(count, granted);
+        granted -= own;
+        return { granted: own, retryAfterMs: own === count ? 0 : wait };
+      });
+    },
+    (calls) => calls.findIndex(({ perSecond }) => perSecond !== calls[0]?.perSecond),
+  );
 
   return {
     async takeWhole(key, count, allowance, now) {
@@ -77,17 +63,7 @@ export function createRates(collections: Collections): RateStore {
       };
     },
 
-    take(key, count, perSecond, now) {
-      const { promise, resolve, reject } = Promise.withResolvers<Take>();
-      const one = { count, perSecond, now, resolve, reject };
-      const others = waiting.get(key);
-      if (others !== undefined) others.push(one);
-      else {
-        waiting.set(key, [one]);
-        void drain(key);
-      }
-      return promise;
-    },
+    take: (key, count, perSecond, now) => take(key, { count, perSecond, now }),
   };
 }
 

@@ -23,18 +23,9 @@ export function hashUrl(url: string): string {
   return createHash('sha256').update(url).digest('base64url');
 }
 
-/** Where a record comes from. */
-export interface Origin {
-  /** The job's attempt that made it. */
-  readonly claim: number;
-  /** Empty until it is claimed. */
-  readonly mark: string;
-}
-
-function recordFields({ record, origin, expiresAt, batchId }: Omit<NewRecord, 'keptAt'>) {
+function recordFields({ record, expiresAt, batchId }: Omit<NewRecord, 'keptAt'>) {
   return {
     _id: record.rid,
-    ...origin,
     url: record.url,
     pushedUrl: record.pushedUrl,
     cbStatus: record.cbStatus,
@@ -52,7 +43,6 @@ function recordFields({ record, origin, expiresAt, batchId }: Omit<NewRecord, 'k
 /** What a stored record is made of. */
 interface NewRecord {
   readonly record: CrawlRecord;
-  readonly origin: Origin;
   /** When it is made. */
   readonly keptAt: Date;
   readonly expiresAt: Date;

@@ -54,7 +54,7 @@ async function requeue(
     const purged = running.filter(({ gen }) => gen < purges).map(({ _id }) => _id);
     const back = running.filter(({ gen }) => gen >= purges).map(({ _id }) => _id);
     for (const { gen, retry, size = 0 } of running) {
-      if (gen < purges) delta.purge({ state: 'running', size });
+      if (gen < purges) delta.remove({ state: 'running', size }, 'purged');
       else delta.move(size, 'running', retry > 0 ? 'retrying' : 'waiting');
     }
     if (purged.length > 0) await jobs.deleteMany({ _id: { $in: purged } }, { session });

@@ -6,7 +6,6 @@ import type { NumberedResult, ResultSelection, ResultStore } from '../store.ts';
 import type { Collections, ResultDocument, ResultOrderDocument } from './collections.ts';
 import type { Lanes } from './lanes.ts';
 import { scopeKey } from './records.ts';
-import { updateEach } from './update-each.ts';
 
 /** Results that one transaction numbers. */
 const BATCH = 500;
@@ -75,13 +74,13 @@ export function createResultOrder(
       );
       // When another process has taken these numbers, its results are read next.
       if (modifiedCount === 0) return true;
-      await updateEach(
-        results,
-        found.map(({ _id }, index) => ({
-          filter: { _id, scope, seq: 0 },
-          update: { $set: { seq: last + index + 1 } },
-        })),
-        session,
+      const rids = found.map(({ _id }) => _id);
+      const place = { $indexOfArray: [{ $literal: rids }, '$_id'] };
+      await results.updateMany(
+        { _id: { $in: rids }, scope, seq: 0 },
+        [{ $set: { seq: { $add: [last + 1, place] } } }],
+        // By the index of the order it might read all that have no number.
+        { session, hint: { _id: 1 } },
       );
       return true;
     };

@@ -3,16 +3,15 @@ import { toWall } from '../../domain/clock.ts';
 import { chargedBytes, chargedRecordBytes } from '../../domain/quotas.ts';
 import type { StoredResult } from '../../domain/result.ts';
 import { createRid } from '../../domain/rid.ts';
-import { parsePageStart, type ResultPosition, ridsPage } from '../cursor.ts';
+import { parsePageStart, ridsPage } from '../cursor.ts';
 import type { ResultScope, ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
 import type { Lanes } from './lanes.ts';
 import { isDuplicate } from './mongo-errors.ts';
+import { behind } from './read-part.ts';
 import { hashUrl, resultDocument, scopeAccountId, scopeKey, toRecord } from './records.ts';
 import { createResultOrder } from './result-order.ts';
 import { resultTotals } from './stored-bytes.ts';
-
-const NO_JOB = { claim: 0, mark: '' };
 
 /** Stored results. */
 export function createResults(collections: Collections, lanes: Lanes): ResultStore {
@@ -44,7 +43,6 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
           resultDocument({
             selection: scope,
             record,
-            origin: NO_JOB,
             keptAt: toWall(collections.time, now),
             expiresAt,
           }),
@@ -66,22 +64,13 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
       return document === null ? undefined : toResult(document);
     },
 
-    async newestByUrl(scope, pushedUrl) {
-      const document = await collections.results.findOne(
-        { scope: scopeKey(scope), urlHash: hashUrl(pushedUrl), heldUntil: null },
-        { sort: { storedAt: -1, _id: -1 } },
-      );
-      return document === null ? undefined : toResult(document);
-    },
-
-    async newestPage(scope, pushedUrl, key, since) {
+    async newest(scope, pushedUrl, page) {
       const document = await collections.results.findOne(
         {
           scope: scopeKey(scope),
           urlHash: hashUrl(pushedUrl),
-          storedAt: { $gte: since },
-          pageKey: key,
           heldUntil: null,
+          ...(page && { storedAt: { $gte: page.since }, pageKey: page.key }),
         },
         { sort: { storedAt: -1, _id: -1 } },
       );
@@ -130,9 +119,12 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
     async rids(scope, page) {
       const { order, after } = parsePageStart(page);
       const direction = order === 'asc' ? 1 : -1;
-      const behind = after === undefined ? {} : behindFilter(order, after);
+      const start = after && { at: after.storedAt, rid: after.rid };
       const documents = await collections.results
-        .find({ scope: scopeKey(scope), ...behind }, { projection: { storedAt: 1 } })
+        .find(
+          { scope: scopeKey(scope), ...behind('storedAt', start, direction) },
+          { projection: { storedAt: 1 } },
+        )
         .sort({ storedAt: direction, _id: direction })
         .limit(page.limit)
         .toArray();
@@ -172,21 +164,6 @@ async function showAgain({ results }: Collections, which: Filter<ResultDocument>
 /** Shows results again whose hold has ended. */
 export function endHolds(collections: Collections, now: Date): Promise<void> {
   return showAgain(collections, { heldUntil: { $exists: true, $lte: now } });
-}
-
-function behindFilter(
-  order: 'asc' | 'desc',
-  { storedAt, rid }: ResultPosition,
-): Filter<ResultDocument> {
-  return order === 'asc'
-    ? {
-        storedAt: { $gte: storedAt },
-        $or: [{ storedAt: { $gt: storedAt } }, { storedAt, _id: { $gt: rid } }],
-      }
-    : {
-        storedAt: { $lte: storedAt },
-        $or: [{ storedAt: { $lt: storedAt } }, { storedAt, _id: { $lt: rid } }],
-      };
 }
 
 function toResult(document: ResultDocument): StoredResult {

@@ -2,7 +2,7 @@ import { chargedBytes } from '../../domain/quotas.ts';
 import { MAX_SUMMED_RESULTS } from '../rules.ts';
 import type { ResultScope, ResultTotals } from '../store.ts';
 import type { Collections } from './collections.ts';
-import { type BatchCount, deleteBatch } from './delete-batch.ts';
+import { deleteBatch } from './delete-batch.ts';
 import { scopeKey } from './records.ts';
 
 /**
@@ -62,7 +62,7 @@ export async function sweepRemovedAccounts(
   collections: Collections,
   now: Date,
   batch: number,
-): Promise<BatchCount> {
+): Promise<number> {
   let swept = 0;
   for (const { _id: accountId, removedAt } of await collections.removedAccounts.find().toArray()) {
     const scopes = scopeKeys(accountId);
@@ -75,7 +75,7 @@ export async function sweepRemovedAccounts(
       await collections.removedAccounts.deleteOne({ _id: accountId });
     }
   }
-  return { found: swept, count: swept };
+  return swept;
 }
 
 /**

@@ -1,15 +1,13 @@
 import { toWall } from '../../domain/clock.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
-import { isShare } from '../share-store.ts';
 import type { Lease, QueueStore, StartedJob, TurnReceipt, TurnWork } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { dueDeliveries, nextDelivery, readClaimed } from './deliveries.ts';
 import type { Writer } from './finish.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { Lanes } from './lanes.ts';
-import { isLive } from './lease.ts';
+import { isHeld } from './leases.ts';
 import { look } from './look.ts';
-import { shareOf } from './shares.ts';
 
 /** The fields that a run needs to know of its crawler. */
 const STATE_FIELDS = {
@@ -47,7 +45,7 @@ export function createTurn(
       work.deliveries && dueDeliveries(collections, crawlerId, work.deliveries, now),
     ]);
     if (state === null) return nothingLeft(work);
-    const isOurs = isCurrent(state, lease, now);
+    const isOurs = isHeld(state, lease, now);
     const paused = state.pausedByUser || state.pausedByMonitor;
     const due = isOurs && !state.pausedByMonitor ? waiting : undefined;
     const written = await writer.write(
@@ -59,7 +57,7 @@ export function createTurn(
     const begun = new Set([...written.repeated, ...written.started.map(({ start }) => start)]);
     const verdicts = ended.map((each) => (written.ended.has(each) ? 'won' : 'lost'));
     const [{ claimed, nextDeliveryAt }, found] = await Promise.all([
-      readDeliveries(crawlerId, due, written.claim),
+      readDeliveries(lease, due),
       work.look !== undefined && isOurs && !paused
         ? look(collections, known, state, work.look, now)
         : { jobs: [], hasMore: false, nextDueAt: undefined },
@@ -79,12 +77,11 @@ export function createTurn(
 
   /** The deliveries that were claimed; without any, when the next one is due. */
   async function readDeliveries(
-    crawlerId: string,
+    { crawlerId, epoch }: Lease,
     due: readonly string[] | undefined,
-    claim: string,
   ): Promise<Pick<TurnReceipt, 'claimed' | 'nextDeliveryAt'>> {
     if (due === undefined) return { claimed: [], nextDeliveryAt: undefined };
-    const claimed = due.length === 0 ? [] : await readClaimed(collections, due, claim);
+    const claimed = due.length === 0 ? [] : await readClaimed(collections, due, epoch);
     const isNone = claimed.length === 0;
     return {
       claimed,
@@ -94,13 +91,6 @@ export function createTurn(
 
   return (lease, work, now) =>
     lanes.runExclusive(lease.crawlerId, () => lanes.untilWritten(() => takeTurn(lease, work, now)));
-}
-
-/** Whether nobody else has taken the lease, or the share has not ended, and it has not lapsed. */
-function isCurrent(state: CrawlerState, lease: Lease, now: Date): boolean {
-  if (isShare(lease)) return isLive(shareOf(state, lease)?.until, now);
-  const { epoch, leaseOwner, leaseUntil } = state;
-  return epoch === lease.epoch && leaseOwner === lease.owner && isLive(leaseUntil, now);
 }
 
 /** The receipt of a turn whose crawler is gone. */

@@ -1,13 +1,12 @@
 import type { QueuedJob } from '../../domain/job.ts';
 import { tallyEnd } from '../../domain/tally.ts';
-import type { ListedJob, QueuePlace } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { finish } from './finish.ts';
 import type { InThread, ThreadQueue } from './in-thread.ts';
 import { toJob } from './job-row.ts';
 import { acquire, isLeased, purgeCount, release, setWake, visit } from './lease.ts';
 import { push } from './push.ts';
-import { type Sql, toDate } from './sql.ts';
+import type { Sql } from './sql.ts';
 import { beginSweep } from './sweep.ts';
 import { turn } from './turn.ts';
 import { freeKey } from './unique-keys.ts';
@@ -57,32 +56,6 @@ function countScheduled(sql: Sql, crawlerId: string, now: Date): number {
     now.getTime(),
   );
   return Number(row?.n ?? 0);
-}
-
-function listQueued(
-  sql: Sql,
-  crawlerId: string,
-  limit: number,
-  after: QueuePlace = { dueAt: new Date(0), rid: '' },
-): ListedJob[] {
-  return sql
-    .all(
-      `SELECT rid, url, retry, created_at, due_at FROM jobs
-        WHERE crawler_id = ? AND gen = ? AND state <> 'running' AND (due_at, rid) > (?, ?)
-        ORDER BY due_at, rid LIMIT ?`,
-      crawlerId,
-      purgeCount(sql, crawlerId) ?? -1,
-      after.dueAt.getTime(),
-      after.rid,
-      limit,
-    )
-    .map((row) => ({
-      rid: String(row.rid),
-      url: String(row.url),
-      retry: Number(row.retry),
-      createdAt: toDate(row.created_at),
-      dueAt: toDate(row.due_at),
-    }));
 }
 
 function deleteJobs(sql: Sql, crawlerId: string, rids: readonly string[], now: Date): string[] {
@@ -157,7 +130,6 @@ export const queue = {
   crawlersWithWorkDue,
   find,
   countScheduled,
-  listQueued,
   deleteJob,
   deleteJobs,
   purge,

@@ -47,33 +47,20 @@ function get(sql: Sql, scope: ResultScope, rid: string): StoredResult | undefine
   return row === undefined || row.held_until !== null ? undefined : toResult(sql, row);
 }
 
-function newestByUrl(sql: Sql, scope: ResultScope, pushedUrl: string): StoredResult | undefined {
-  const row = sql.get(
-    `SELECT * FROM results WHERE account_id = ? AND token_type = ? AND pushed_url = ?
-      AND held_until IS NULL ORDER BY stored_at DESC, rid DESC LIMIT 1`,
-    scope.accountId,
-    scope.tokenType,
-    pushedUrl,
-  );
-  return row === undefined ? undefined : toResult(sql, row);
-}
-
-function newestPage(
+function newest(
   sql: Sql,
   scope: ResultScope,
   pushedUrl: string,
-  pageKey: string,
-  since: Date,
+  page?: { readonly key: string; readonly since: Date },
 ): StoredResult | undefined {
   const row = sql.get(
     `SELECT * FROM results WHERE account_id = ? AND token_type = ? AND pushed_url = ?
-      AND stored_at >= ? AND page_key = ? AND held_until IS NULL
+      ${page === undefined ? '' : 'AND stored_at >= ? AND page_key = ?'} AND held_until IS NULL
       ORDER BY stored_at DESC, rid DESC LIMIT 1`,
     scope.accountId,
     scope.tokenType,
     pushedUrl,
-    since.getTime(),
-    pageKey,
+    ...(page === undefined ? [] : [page.since.getTime(), page.key]),
   );
   return row === undefined ? undefined : toResult(sql, row);
 }
@@ -213,8 +200,7 @@ function removeUpTo(
 export const results = {
   put,
   get,
-  newestByUrl,
-  newestPage,
+  newest,
   getMany,
   sizes,
   hold,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JobOutcome, Lease, Store } from '../../../src/store/store.ts';
+import type { JobOutcome, Lease, ListingPart, Store } from '../../../src/store/store.ts';
 import { toRelease, toRetry } from './outcomes.ts';
 import {
   at,
@@ -280,25 +280,20 @@ export function claimsContract(open: OpenStore): void {
         await push(makeJobs(await crawler(), 3));
         const { crawlerId } = made;
         const listed: string[] = [];
-        for (;;) {
-          const last = listed.at(-1);
-          const page = await store.queue.listQueued(
-            crawlerId,
-            2,
-            last === undefined
-              ? undefined
-              : { rid: last, dueAt: jobs.find((job) => job.rid === last)?.createdAt ?? at(0) },
-          );
-          listed.push(...page.map(({ rid }) => rid));
-          if (page.length < 2) break;
+        let part: ListingPart | undefined = { limit: 2 };
+        while (part !== undefined) {
+          const { rows, cursor } = await store.listings.jobs(crawlerId, undefined, part);
+          listed.push(...rows.map(({ rid }) => rid));
+          part = cursor === undefined ? undefined : { limit: 2, cursor };
         }
         expect(listed).toEqual([3, 1, 2, 4, 0].map((index) => jobs[index]?.rid));
         const held = await lease(made, at(5));
         await claimJobs(store, held, 4, at(5));
-        const [left, ...others] = await store.queue.listQueued(crawlerId, 9);
-        expect(others).toEqual([]);
+        const { rows } = await store.listings.jobs(crawlerId, undefined, { limit: 9 });
         const { rid, url } = jobs[0] ?? makeJob(made);
-        expect(left).toEqual({ rid, url, retry: 0, createdAt: at(3), dueAt: at(3) });
+        expect(rows).toEqual([
+          expect.objectContaining({ rid, url, retry: 0, createdAt: at(3), dueAt: at(3) }),
+        ]);
       }),
     );
   });

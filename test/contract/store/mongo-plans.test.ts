@@ -117,7 +117,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const scope = { accountId, tokenType: 'normal' } as const;
     await store.results.put(scope, makeRecord(a), now, EXPIRES);
     await store.results.get(scope, a.rid);
-    await store.results.newestByUrl(scope, a.url);
+    await store.results.newest(scope, a.url);
     await store.results.rids(scope, { limit: 10, order: 'desc' });
     await store.results.totals(scope);
     const read = await store.results.following(scope, undefined, 2);

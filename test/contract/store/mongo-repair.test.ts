@@ -156,7 +156,6 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
           crawlerId,
           record: makeRecord(job),
           callbackHeaders: '[]',
-          origin: { claim: 1, mark: '' },
           due: at(0),
           keptAt: at(0),
           expiresAt: EXPIRES,

@@ -43,7 +43,8 @@ export function purgeContract(open: OpenStore): void {
         expect(await store.accounts.queued(accountId)).toBe(0);
         const days = (await store.stats.history([crawlerId], {})).get(crawlerId);
         expect(days).toMatchObject([{ pushed: 7, purged: 5, success: 1, retries: 1 }]);
-        expect(await store.queue.listQueued(crawlerId, 9)).toEqual([]);
+        const { rows } = await store.listings.jobs(crawlerId, undefined, { limit: 9 });
+        expect(rows).toEqual([]);
       }),
     );
 

@@ -31,7 +31,7 @@ export function resultsContract(open: OpenStore): void {
         const strangers: ResultScope[] = [newScope(), { ...scope, tokenType: 'javascript' }];
         for (const other of strangers) {
           expect(await store.results.get(other, rid)).toBeUndefined();
-          expect(await store.results.newestByUrl(other, url)).toBeUndefined();
+          expect(await store.results.newest(other, url)).toBeUndefined();
           expect(await store.results.getMany(other, [rid])).toEqual([]);
           expect(await store.results.sizes(other, [rid])).toEqual(new Map());
           expect(await store.results.remove(other, [rid])).toEqual(new Set());
@@ -56,7 +56,7 @@ export function resultsContract(open: OpenStore): void {
         const keyed = await putPage(20, 'key');
         await putPage(30);
         const newest = async (key: string, ms: number, pushed = url) =>
-          (await store.results.newestPage(scope, pushed, key, at(ms)))?.rid;
+          (await store.results.newest(scope, pushed, { key, since: at(ms) }))?.rid;
         expect(await newest('', 10)).toBe(plain);
         expect(await newest('', 11)).toBeUndefined();
         expect(await newest('key', 0)).toBe(keyed);
@@ -67,7 +67,7 @@ export function resultsContract(open: OpenStore): void {
         await store.results.hold(scope, [later], at(100));
         expect(await newest('', 0)).toBe(plain);
         const other = { ...scope, tokenType: 'javascript' } as const;
-        expect(await store.results.newestPage(other, url, '', at(0))).toBeUndefined();
+        expect(await store.results.newest(other, url, { key: '', since: at(0) })).toBeUndefined();
       }),
     );
 
@@ -79,10 +79,10 @@ export function resultsContract(open: OpenStore): void {
         const newest = await put(store, scope, 3);
         await put(store, scope, 2);
         await put(store, scope, 9, `${url}&other`);
-        expect((await store.results.newestByUrl(scope, url))?.rid).toBe(newest);
-        expect(await store.results.newestByUrl(scope, `${url}#after-redirects`)).toBeUndefined();
+        expect((await store.results.newest(scope, url))?.rid).toBe(newest);
+        expect(await store.results.newest(scope, `${url}#after-redirects`)).toBeUndefined();
         await store.results.remove(scope, [newest]);
-        expect((await store.results.newestByUrl(scope, url))?.storedAt).toEqual(at(2));
+        expect((await store.results.newest(scope, url))?.storedAt).toEqual(at(2));
       }),
     );
 
@@ -136,7 +136,7 @@ export function resultsContract(open: OpenStore): void {
 
         const shown = async () => ({
           got: await Promise.all(rids.map((rid) => store.results.get(scope, rid))),
-          newest: await store.results.newestByUrl(scope, url),
+          newest: await store.results.newest(scope, url),
           sizes: [...(await store.results.sizes(scope, [...rids, kept])).keys()],
           rids: (await store.results.rids(scope, { limit: 9, order: 'asc' })).rids,
           count: await store.results.count(scope),

@@ -23,7 +23,7 @@ async function setUp() {
 
 test('before the first async crawl there is nothing to list, find or purge', async () => {
   const { asyncJobs, owner } = await setUp();
-  expect(await asyncJobs.list(owner, 10, undefined)).toEqual([]);
+  expect((await asyncJobs.list(owner, { limit: 10 })).rows).toEqual([]);
   expect(await asyncJobs.find(owner, '0123456789abcdef01234567')).toBeUndefined();
   expect(await asyncJobs.purge(owner)).toBe(0);
   await expect(asyncJobs.remove(owner, '0123456789abcdef01234567')).rejects.toMatchObject({
@@ -34,9 +34,10 @@ test('before the first async crawl there is nothing to list, find or purge', asy
 test('queued crawls are listed earliest first, page by page', async () => {
   const { asyncJobs, owner, push } = await setUp();
   const rids = [await push('a'), await push('b'), await push('c')];
-  const first = await asyncJobs.list(owner, 2, undefined);
-  const second = await asyncJobs.list(owner, 2, first.at(-1));
-  expect([...first, ...second].map(({ rid }) => rid)).toEqual(rids);
+  const first = await asyncJobs.list(owner, { limit: 2 });
+  const second = await asyncJobs.list(owner, { limit: 2, cursor: first.cursor ?? '' });
+  expect([...first.rows, ...second.rows].map(({ rid }) => rid)).toEqual(rids);
+  expect(second.cursor).toBeUndefined();
 });
 
 test('a queued crawl is found and removed by the token that asked for it, and by no other', async () => {
@@ -59,7 +60,7 @@ test('a purge removes all that wait', async () => {
   await push('a');
   await push('b');
   expect(await asyncJobs.purge(owner)).toBe(2);
-  expect(await asyncJobs.list(owner, 10, undefined)).toEqual([]);
+  expect((await asyncJobs.list(owner, { limit: 10 })).rows).toEqual([]);
 });
 
 test('the crawler of async crawls cannot be addressed by its name', async () => {

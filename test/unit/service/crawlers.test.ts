@@ -109,7 +109,7 @@ test('a list has the crawlers of its token page by page, without the service’s
   await crawlers.create(owner.javascript, 'other', STORAGE);
   await ensureAsyncCrawler({ crawlers: store.crawlers, clock, defaults: {} }, owner.normal);
   await pushing.push(owner.normal, ASYNC_CRAWLER, { url: 'https://example.com/', parameters: {} });
-  expect(await asyncJobs.list(owner.normal, 10, undefined)).toHaveLength(1);
+  expect((await asyncJobs.list(owner.normal, { limit: 10 })).rows).toHaveLength(1);
   const names = async (limit: number, after: string) =>
     (await crawlers.list(owner.normal, limit, after)).map(({ name }) => name);
   expect(await names(2, '')).toEqual(['a', 'b']);

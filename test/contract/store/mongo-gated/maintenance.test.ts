@@ -77,7 +77,6 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
           crawlerId,
           record: makeRecord(job),
           callbackHeaders: '[]',
-          origin: { claim: 1, mark: '' },
           due: at(0),
           keptAt: at(0),
           expiresAt: at(10),
