@@ -262,7 +262,9 @@ async function* read(
       await refuse(line, '', { code: 'invalid_json', message: fault, field: '' });
       continue;
     }
-    const item = parse(line, { ...shared, ...values });
+    // An empty cell of CSV is no value.
+    const given = Object.entries(values).filter(([, value]) => value !== '');
+    const item = parse(line, { ...shared, ...Object.fromEntries(given) });
     if (item instanceof FieldError) {
       const { field, message } = item;
       const url = typeof values.url === 'string' ? values.url : '';

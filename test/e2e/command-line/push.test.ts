@@ -87,3 +87,22 @@ test('--close-batch passes over a batch that no URL was queued for', async () =>
   const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
   expect(json.batches).toMatchObject([{ name: 'monday', state: 'closed' }]);
 });
+
+test('an empty cell of CSV is no value: the option of the command applies', async () => {
+  const app = shared();
+  await pausedCrawler(app);
+  const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
+  const input = [
+    'url,batch,priority,metadata',
+    'http://a.example/1,,,',
+    'http://a.example/2,own,2,"{""n"":2}"',
+  ].join('\n');
+  const options = ['--batch', 'list', '--priority', '7', '--metadata', '{"n":0}'];
+  const args = ['push', 'shop', '--format', 'csv', ...options];
+  expect((await runCommandLine(args, { env, input })).code).toBe(0);
+  const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/jobs`);
+  expect(json.jobs).toMatchObject([
+    { url: 'http://a.example/1', batch: 'list', priority: 7, metadata: '{"n":0}' },
+    { url: 'http://a.example/2', batch: 'own', priority: 2, metadata: '{"n":2}' },
+  ]);
+});
