@@ -6,7 +6,7 @@ import { eventually } from '../../support/eventually.ts';
 // What a browser has, as far as the module uses it.
 vi.stubGlobal('addEventListener', () => undefined);
 vi.stubGlobal('removeEventListener', () => undefined);
-vi.stubGlobal('BroadcastChannel', class {});
+vi.stubGlobal('BroadcastChannel', EventTarget);
 afterAll(() => vi.unstubAllGlobals());
 
 const { runInto, startPush } = await import('../../../src/console/pages/crawler/push-run.ts');
