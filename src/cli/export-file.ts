@@ -1,4 +1,4 @@
-import { open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { usageError } from './cli-error.ts';
 
 /** A file that is written in several runs, each of which continues the one before. */
@@ -14,17 +14,24 @@ export interface ExportFile extends AsyncDisposable {
 
 /**
  * Opens a file. Its place is kept in `<path>.place`; what an interrupted run has written behind it is
- * cut off. Throws a CliError for a file without a place, which another program has written.
+ * cut off. Throws a CliError for a file without a place, which another program has written, and for
+ * one that is gone or shorter than its place says.
  */
 export async function openExportFile(path: string): Promise<ExportFile> {
   const placePath = `${path}.place`;
   const place = await readPlace(placePath);
+  let bytes = place?.bytes ?? 0;
+  const size = await stat(path).then(
+    (stats) => stats.size,
+    () => 0,
+  );
+  if (size < bytes)
+    throw usageError(`${path} has less than ${placePath} says; remove both to begin anew`);
   const handle = await open(path, place === undefined ? 'ax' : 'r+').catch((error: unknown) => {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'EEXIST') throw error;
     throw usageError(`${path} exists, without ${placePath}`);
   });
-  let bytes = place?.bytes ?? 0;
   if (place !== undefined) await handle.truncate(bytes);
   return {
     token: place?.token,

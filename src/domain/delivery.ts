@@ -44,6 +44,8 @@ export interface Delivery extends CrawlRecord {
    * Attempts begun, this one included. Later writes name it as they name `QueuedJob.attempt`.
    */
   readonly attempt: number;
+  /** Whether an attempt has ended before. One that a dead process had begun does not count. */
+  readonly wasAttempted?: boolean;
   readonly createdAt: Date;
   /** The trace that it belongs to; the callback URL gets it as a header. */
   readonly traceparent?: string | undefined;

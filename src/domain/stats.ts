@@ -10,7 +10,7 @@ export const dayFields = [
   'success',
   /** Crawls that ended otherwise, and jobs that waited longer than their `queue_timeout`. */
   'failed',
-  /** POSTs that the callback URL acknowledged. */
+  /** Results that the callback URL acknowledged, once for each time that one was delivered. */
   'deliveries',
   'deliveryFailures',
   /** Billed crawls and billed delivery retries. */

@@ -110,3 +110,28 @@ test('inline crawls over the concurrency of a token are refused as clients know 
   expect(refused[0]?.headers.get('retry-after')).toBe('1');
   expect(refused[0]?.json).toMatchObject({ error: 'Concurrency limit reached', limit: 2 });
 });
+
+test('what a call did not queue for rate or room is refused as request_id_used when it is repeated', async () => {
+  const clock = createTestClock();
+  await using app = await startApp({
+    clock,
+    env: { PUSH_RATE_PER_SECOND: '4', CRAWLER_QUEUE_LIMIT: '2' },
+  });
+  const crawler = await createCrawler(app, 'repeated');
+  await crawler.post('pause');
+  const request = { items: itemsOf(100), request_id: 'once' };
+  const send = async () => (await crawler.post('push_batch', request)).json.results as Result[];
+  const codesOf = (results: Result[]) => new Set(results.map(({ error }) => error?.code));
+  const first = await send();
+  expect(codesOf(first)).toEqual(new Set([undefined, 'crawler_queue_full', 'rate_limited']));
+  for (const isLater of [false, true]) {
+    if (isLater) {
+      await crawler.post('purge');
+      clock.advance(60_000);
+    }
+    const again = await send();
+    expect(again.slice(0, 2)).toEqual(first.slice(0, 2));
+    expect(codesOf(again.slice(2))).toEqual(new Set(['request_id_used']));
+  }
+  expect((await crawler.details()).activity).toMatchObject({ pushed: 2 });
+});

@@ -521,10 +521,10 @@ export const BatchStateSchema: GenEnum<BatchState> = /*@__PURE__*/
   enumDesc(file_queuedcrawler_v1_batch_service, 0);
 
 /**
- * Batches: URLs of one crawler that belong together, such as a list. A push that names a new batch makes it. A batch is complete
- * when it was closed and none of its URLs waits or is crawled. A webhook crawler then gets the event `batch.completed`, delivered as
- * its results are. A batch is kept 30 days after its end. One that nobody closes is closed 30 days after its last push. See
- * CrawlerService on `token`.
+ * Batches: URLs of one crawler that belong together, such as a list. The first URL that is queued for a batch makes it; a duplicate
+ * does not. A batch is complete when it was closed and none of its URLs waits or is crawled. A webhook crawler then gets the event
+ * `batch.completed`, delivered as its results are. A batch is kept 30 days after its end. One that nobody closes is closed 30 days
+ * after its last push. See CrawlerService on `token`.
  *
  * @generated from service queuedcrawler.v1.BatchService
  */

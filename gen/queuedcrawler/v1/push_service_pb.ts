@@ -120,7 +120,8 @@ export type PushRequest = Message<"queuedcrawler.v1.PushRequest"> & {
 
   /**
    * 0 to 9, 5 when absent. A higher one goes first. Each step counts as an hour of waiting: a URL of priority 9 goes before those of
-   * priority 5 that were pushed in the four hours before it. So none waits for ever.
+   * priority 5 that were pushed in the four hours before it. So none waits for ever. One of 5 or less goes by priority among the
+   * URLs of its host only, and hosts take turns.
    *
    * @generated from field: optional int32 priority = 14;
    */

@@ -156,14 +156,14 @@ export type TimelinePoint = Message<"queuedcrawler.v1.TimelinePoint"> & {
   retries: bigint;
 
   /**
-   * POSTs that the callback URL acknowledged.
+   * Results that the callback URL acknowledged, once for each time that one was delivered.
    *
    * @generated from field: int64 deliveries = 7;
    */
   deliveries: bigint;
 
   /**
-   * POSTs that it did not.
+   * Attempts to deliver a result that it did not acknowledge.
    *
    * @generated from field: int64 delivery_failures = 8;
    */
@@ -450,14 +450,14 @@ export type HistoryDay = Message<"queuedcrawler.v1.HistoryDay"> & {
   byCbStatus: { [key: number]: bigint };
 
   /**
-   * POSTs that the callback URL acknowledged.
+   * Results that the callback URL acknowledged, once for each time that one was delivered.
    *
    * @generated from field: int64 deliveries = 6;
    */
   deliveries: bigint;
 
   /**
-   * POSTs that it did not.
+   * Attempts to deliver a result that it did not acknowledge.
    *
    * @generated from field: int64 delivery_failures = 7;
    */

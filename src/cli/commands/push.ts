@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { addAbortSignal } from 'node:stream';
 import { Command, Option } from 'commander';
 import type { PushError } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
-import type { Pushed, UrlToPush } from '../../client/client.ts';
+import { describeFailure, type Pushed, type UrlToPush } from '../../client/client.ts';
 import { FieldError, usageError } from '../cli-error.ts';
 import {
   type CommandContext,
@@ -112,11 +112,10 @@ export function createPushCommand(context: CommandContext): Command {
       if (closeBatch && batch === undefined) throw usageError('--close-batch needs --batch');
       using session = await openSession(context, command, { isPatient: true });
       const source = await openSource(context, session, urls, options);
-      const refused = await push(session, crawler, source, options);
+      const { accepted, refused } = await push(session, crawler, source, options);
       // The program that writes the input may have been interrupted as well: then it ended early.
       session.signal.throwIfAborted();
-      if (closeBatch)
-        await session.client.batches.closeBatch({ name: crawler, batch: batch ?? '' });
+      if (closeBatch) await close(session, crawler, batch ?? '', accepted);
       if (refused > 0) context.setExitCode(EXIT_CODE.partly);
     });
 }
@@ -140,13 +139,28 @@ async function openSource(
   return readUrls(addAbortSignal(session.signal, stdin), format);
 }
 
-/** Pushes everything, and returns how many URLs were refused. */
+/** Closes a batch. It does not exist when all URLs are duplicates, refused or absent: that is told. */
+async function close(
+  { client, output }: Session,
+  crawler: string,
+  batch: string,
+  accepted: number,
+): Promise<void> {
+  try {
+    await client.batches.closeBatch({ name: crawler, batch });
+  } catch (error) {
+    if (accepted > 0 || describeFailure(error).reason !== 'batch_not_found') throw error;
+    output.note('no URL was queued for the batch, so there is nothing to close');
+  }
+}
+
+/** Pushes everything, and returns how many URLs were queued and refused. */
 async function push(
   { client, output, signal }: Session,
   crawler: string,
   source: UrlSource,
   options: PushOptions,
-): Promise<number> {
+): Promise<{ readonly accepted: number; readonly refused: number }> {
   const lines = new WeakMap<object, number>();
   const items = read(source, options, lines, refuse);
   const runId = options.runId ?? randomUUID();
@@ -217,7 +231,7 @@ async function push(
     const again = duplicates === 0 ? '' : `, ${duplicates} queued before`;
     output.note(`${accepted} accepted${again}, ${refused} refused`);
   }
-  return refused;
+  return { accepted, refused };
 }
 
 /** Why a URL was not queued. */
@@ -248,7 +262,9 @@ async function* read(
       await refuse(line, '', { code: 'invalid_json', message: fault, field: '' });
       continue;
     }
-    const item = parse(line, { ...shared, ...values });
+    // An empty cell of CSV is no value.
+    const given = Object.entries(values).filter(([, value]) => value !== '');
+    const item = parse(line, { ...shared, ...Object.fromEntries(given) });
     if (item instanceof FieldError) {
       const { field, message } = item;
       const url = typeof values.url === 'string' ? values.url : '';

@@ -66,15 +66,18 @@ export function createResultsCommand(context: CommandContext): Command {
       if (!isStream && options.follow === true)
         throw usageError('--follow needs --crawler or --all');
       const folder =
-        options.to === undefined
-          ? undefined
-          : await openPageFolder(options.to, options.crawler ?? 'all');
+        options.to === undefined ? undefined : await openPageFolder(options.to, streamOf(options));
       if (isStream) await takeStream(session, folder, options);
       else {
         const source = rids.length > 0 ? rids : readRids(context);
         await takeRids(session, folder, source, options);
       }
     });
+}
+
+/** The name of the stream whose place a folder keeps. A batch has a stream of its own. */
+function streamOf({ crawler = 'all', batch }: ResultsOptions): string {
+  return batch === undefined ? crawler : `${crawler}/${batch}`;
 }
 
 async function* readRids({ stdin }: CommandContext): AsyncGenerator<string, void, undefined> {

@@ -40,10 +40,11 @@ export function createAttemptDelivery(deps: AttemptDeliveryDeps) {
   function outcomeOf(delivery: Delivery, result: DeliveryResult): DeliveryOutcome {
     const { acknowledged, log, answer } = result;
     const now = deps.clock.now();
-    const { rid, crawlerId, attempt } = delivery;
-    // The crawl was billed with its result; every further attempt is billed like a crawl.
+    const { rid, crawlerId, attempt, wasAttempted = false } = delivery;
+    // The crawl was billed with its result; every further attempt is billed like a crawl. One that a
+    // crash has interrupted may never have been sent.
     const isEvent = delivery.details.event !== undefined;
-    const common = { rid, crawlerId, attempt, log, isEvent, billed: attempt > 1 && !isEvent };
+    const common = { rid, crawlerId, attempt, log, isEvent, billed: wasAttempted && !isEvent };
     if (acknowledged) {
       return { ...common, kind: 'delivered', expiresAt: new Date(now.getTime() + REPLAY_MS) };
     }

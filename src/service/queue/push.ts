@@ -88,6 +88,8 @@ interface ParsedBatch {
 interface Queued {
   readonly outcomes: readonly PushOutcome[];
   readonly places: readonly number[];
+  /** Whether a first call with the `request_id` has queued something, so this one queues nothing. */
+  readonly isRepeated: boolean;
 }
 
 /** How many jobs of a batch, from the first on, may be queued, and the error of the others. */
@@ -140,7 +142,7 @@ export function createPushing(deps: PushingDeps): Pushing {
     isFresh = false,
   ): Promise<Queued> {
     // With a request_id even an empty push has outcomes: those of the first call.
-    if (granted === 0 && requestId === '') return { outcomes: [], places };
+    if (granted === 0 && requestId === '') return { outcomes: [], places, isRepeated: false };
     const { crawlerId, accountId } = crawler;
     const settings = isFresh ? {} : { settings: crawler.updatedAt.getTime() };
     const request = { crawlerId, accountId, jobs: jobs.slice(0, granted), ...settings };
@@ -151,7 +153,11 @@ export function createPushing(deps: PushingDeps): Pushing {
     if (receipt === undefined) throw new Error('the store returned no receipt');
     logPushed(deps.logger, crawlerId, receipt.outcomes);
     if (receipt.crossedAccountLimit) deps.onAccountLimitReached(owner);
-    const queued = { outcomes: receipt.outcomes, places: receipt.places ?? places };
+    const queued = {
+      outcomes: receipt.outcomes,
+      places: receipt.places ?? places,
+      isRepeated: receipt.places !== undefined,
+    };
     if (begun) return queued;
     deps.dispatcher.notify(crawlerId);
     // A start that is lost with this process is made up for by the upkeep.
@@ -173,7 +179,8 @@ export function createPushing(deps: PushingDeps): Pushing {
 
   /**
    * Pairs the items of the batch with their outcomes. A job without one was not admitted, or a first
-   * call with the `request_id` did not queue it.
+   * call with the `request_id` did not queue it. When that call is repeated, waiting for rate or room
+   * does not help.
    */
   function toResults(
     { crawler, items, places }: ParsedBatch,
@@ -182,13 +189,17 @@ export function createPushing(deps: PushingDeps): Pushing {
   ): PushedItem[] {
     const admitted = new Set(places.slice(0, granted));
     const outcomes = new Map(queued.outcomes.map((each, at) => [queued.places[at], each]));
+    const refuse = (error: DomainError): PushedItem => {
+      const isTransient = error.retryAfterMs !== undefined;
+      return { error: queued.isRepeated && isTransient ? requestIdUsed() : error };
+    };
     return items.map((item, place): PushedItem => {
       const outcome = outcomes.get(place);
       if (outcome === undefined) {
         if (item instanceof DomainError) return { error: item };
-        return { error: admitted.has(place) ? requestIdUsed() : refusal() };
+        return refuse(admitted.has(place) ? requestIdUsed() : refusal());
       }
-      return 'rid' in outcome ? outcome : { error: toError(outcome.refused, crawler, limits) };
+      return 'rid' in outcome ? outcome : refuse(toError(outcome.refused, crawler, limits));
     });
   }
 

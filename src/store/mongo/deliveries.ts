@@ -149,6 +149,7 @@ function toDelivery(document: DeliveryDocument): Delivery {
     crawlerId: document.crawlerId,
     callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
     attempt: document.attempt,
+    wasAttempted: document.attempts.length > 0,
     createdAt: document.createdAt,
     traceparent: document.traceparent,
   };

@@ -65,6 +65,7 @@ function toDelivery(sql: Sql, row: SqlRow): Delivery {
     crawlerId: String(row.crawler_id),
     callbackHeaders: JSON.parse(String(row.callback_headers)) as HeaderPair[],
     attempt: Number(row.attempt) + 1,
+    wasAttempted: row.attempts !== '[]',
     createdAt: toDate(row.created_at),
     traceparent: toOptionalText(row.traceparent),
   };

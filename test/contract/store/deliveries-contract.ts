@@ -114,6 +114,24 @@ export function deliveriesContract(open: OpenStore): void {
 
   describe('a settled delivery', () => {
     test(
+      'was attempted once an attempt has ended, not by a process that died',
+      withStore(open, async (bench) => {
+        const { store } = bench;
+        const { made, lease } = await due(bench, 1);
+        const [crashed] = await claimDeliveries(store, lease, 9, 1e9, at(1));
+        expect(crashed).toMatchObject({ attempt: 1, wasAttempted: false });
+        const later = at(TTL_MS + 1);
+        const next = await bench.lease(made, later, 'other');
+        const second = only(await claimDeliveries(store, next, 9, 1e9, later));
+        expect(second).toMatchObject({ attempt: 2, wasAttempted: false });
+        const retry = toSettlement(second, 'retry', { dueAt: later });
+        expect(await settleDeliveries(store, [retry], later)).toEqual(['won']);
+        const third = only(await claimDeliveries(store, next, 9, 1e9, later));
+        expect(third).toMatchObject({ attempt: 3, wasAttempted: true });
+      }),
+    );
+
+    test(
       'goes from pending over retries to delivered, with a log of its attempts',
       withStore(open, async (bench) => {
         const { store, counters } = bench;

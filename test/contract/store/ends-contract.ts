@@ -67,6 +67,7 @@ export function endsContract(open: OpenStore): void {
           crawlerId: made.crawlerId,
           callbackHeaders: [['X-Token', 'abc']],
           attempt: 1,
+          wasAttempted: false,
           createdAt: at(1),
         });
         const scope = { accountId: made.accountId, tokenType: 'normal' } as const;

@@ -63,3 +63,46 @@ test('parameters that need the JavaScript token are named once on standard error
   }
   expect((await push(app, 'http://a.example/4')).stderr).toBe('1 accepted, 0 refused\n');
 });
+
+test('--close-batch passes over a batch that no URL was queued for', async () => {
+  const app = shared();
+  await pausedCrawler(app);
+  const url = 'http://a.example/1';
+  const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
+  function pushList(batch: string, input: string): Promise<CommandLineEnd> {
+    const args = ['push', 'shop', '--unique', '--batch', batch, '--close-batch', '--quiet'];
+    return runCommandLine(args, { env, input });
+  }
+  expect((await pushList('monday', url)).code).toBe(0);
+  const none = 'no URL was queued for the batch, so there is nothing to close\n';
+  expect(await pushList('tuesday', url)).toMatchObject({
+    code: 0,
+    stderr: `0 accepted, 1 queued before, 0 refused\n${none}`,
+  });
+  expect(await pushList('tuesday', '')).toMatchObject({
+    code: 0,
+    stderr: `0 accepted, 0 refused\n${none}`,
+  });
+  expect((await pushList('tuesday', 'nonsense')).code).toBe(7);
+  const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
+  expect(json.batches).toMatchObject([{ name: 'monday', state: 'closed' }]);
+});
+
+test('an empty cell of CSV is no value: the option of the command applies', async () => {
+  const app = shared();
+  await pausedCrawler(app);
+  const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
+  const input = [
+    'url,batch,priority,metadata',
+    'http://a.example/1,,,',
+    'http://a.example/2,own,2,"{""n"":2}"',
+  ].join('\n');
+  const options = ['--batch', 'list', '--priority', '7', '--metadata', '{"n":0}'];
+  const args = ['push', 'shop', '--format', 'csv', ...options];
+  expect((await runCommandLine(args, { env, input })).code).toBe(0);
+  const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/jobs`);
+  expect(json.jobs).toMatchObject([
+    { url: 'http://a.example/1', batch: 'list', priority: 7, metadata: '{"n":0}' },
+    { url: 'http://a.example/2', batch: 'own', priority: 2, metadata: '{"n":2}' },
+  ]);
+});

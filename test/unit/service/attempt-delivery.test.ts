@@ -8,7 +8,12 @@ const SECOND = 1_000;
 const DAY = 24 * 3_600 * SECOND;
 
 /** The outcome of an attempt that the endpoint answered so, with two retries in the schedule. */
-async function outcomeOf(acknowledged: boolean, answer: EndpointAnswer, attempt = 1) {
+async function outcomeOf(
+  acknowledged: boolean,
+  answer: EndpointAnswer,
+  attempt = 1,
+  wasAttempted = attempt > 1,
+) {
   const clock = createFrozenClock();
   const startedAt = clock.now();
   const log = { attempt, startedAt, status: 0, durationMs: 5, error: acknowledged ? '' : 'no' };
@@ -22,7 +27,7 @@ async function outcomeOf(acknowledged: boolean, answer: EndpointAnswer, attempt 
     // Exactly the schedule's wait.
     random: () => 0.5,
   });
-  const delivery = deliveryOf('x', { attempt });
+  const delivery = deliveryOf('x', { attempt, wasAttempted });
   const never = new AbortController().signal;
   const { outcomes } = await attemptDelivery(webhookCrawler(), [delivery], never);
   const [outcome] = outcomes as readonly [(typeof outcomes)[number]];
@@ -67,11 +72,12 @@ test.each<[why: string, answer: EndpointAnswer, dueAfterMs: number]>([
   expect(await outcomeOf(false, answer)).toMatchObject({ kind: 'retry', dueAfterMs });
 });
 
-// The first attempt was billed with its crawl.
+// The first attempt was billed with its crawl. One that a crash has interrupted may never have been sent.
 test.each([
-  [1, false],
-  [2, true],
-])('attempt %i is billed: %s', async (attempt, billed) => {
-  expect(await outcomeOf(false, refused, attempt)).toMatchObject({ billed });
-  expect(await outcomeOf(true, refused, attempt)).toMatchObject({ billed });
+  [1, false, false],
+  [2, true, true],
+  [2, false, false],
+])('attempt %i, another one having ended: %s, is billed: %s', async (attempt, ended, billed) => {
+  expect(await outcomeOf(false, refused, attempt, ended)).toMatchObject({ billed });
+  expect(await outcomeOf(true, refused, attempt, ended)).toMatchObject({ billed });
 });

@@ -48,6 +48,8 @@ interface Batch {
 }
 
 const BATCH = 100;
+/** Refusals of URLs that go with another batch. The second is that of a batch that was repeated. */
+const SENT_AGAIN: ReadonlySet<string> = new Set(['rate_limited', 'request_id_used']);
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
 
@@ -135,7 +137,7 @@ export function startPush(
     let waitMs = 0;
     for (const [at, { rid, duplicate, error }] of results.entries()) {
       const url = sent[at] ?? '';
-      if (error?.code === 'rate_limited') {
+      if (error !== undefined && SENT_AGAIN.has(error.code)) {
         again.push(url);
         waitMs = Math.max(waitMs, error.retryAfterMs);
       } else answered.push({ url, rid, isDuplicate: duplicate, error: error?.message ?? '' });
