@@ -69,8 +69,8 @@ export async function show(request, output, signal, kind) {
 async function showPicture(response, shown) {
   const reader = new FileReader();
   const read = new Promise((resolve, reject) => {
-    reader.onload = () => resolve(reader.result);
-    reader.onerror = () => reject(reader.error);
+    reader.addEventListener('load', () => resolve(reader.result));
+    reader.addEventListener('error', () => reject(reader.error));
   });
   reader.readAsDataURL(await response.blob());
   shown.replaceWith(element('img', { src: await read, alt: 'the picture', width: 480 }));

@@ -114,9 +114,9 @@ function StoredImage({ page: { content, contentType, url } }: { readonly page: C
   const source = useSignal('');
   useEffect(() => {
     const reader = new FileReader();
-    reader.onload = () => {
-      source.value = String(reader.result);
-    };
+    reader.addEventListener('load', () => {
+      if (typeof reader.result === 'string') source.value = reader.result;
+    });
     reader.readAsDataURL(new Blob([content], { type: contentType }));
     return () => reader.abort();
   }, [content]);
