@@ -54,8 +54,13 @@ interface Making {
 export function toJob(input: PushInput, crawler: Crawler, making: Making): Job {
   if (input.refusal !== undefined) throw input.refusal;
   const { now, offer, traceparent } = making;
-  const minutes = input.queueTimeout ?? 0;
-  if (minutes !== 0) integerInRange('queue_timeout', minutes, 1, MAX_QUEUE_TIMEOUT_MINUTES);
+  // 0 stands for none.
+  const minutes = integerInRange(
+    'queue_timeout',
+    input.queueTimeout ?? 0,
+    0,
+    MAX_QUEUE_TIMEOUT_MINUTES,
+  );
   const headers = deliveryModes[crawler.delivery].postsToCallback
     ? (input.callbackHeaders ?? '')
     : '';
