@@ -138,7 +138,8 @@ function describe(title: string, report: ChaosReport): string {
         .trim(),
   );
   return [
-    `${title}: ${kill} killed (-9), ${drain} drained (SIGTERM), ${stop} stopped and continued, database killed ${database} times${outage}, clocks set ${clock} times, network disturbed ${network} times.${crashes}`,
+    `${title}: ${kill} killed (-9), ${drain} drained (SIGTERM), ${stop} stopped and continued.`,
+    `Database killed: ${database} times${outage}. Clocks set: ${clock} times. Network disturbed: ${network} times.${crashes}`,
     [
       '| crawler | limit | most at once | slots used | of all slots | URLs | crawled again | failed, pushed again | from storage | longest wait |',
       '|---|---|---|---|---|---|---|---|---|---|',
