@@ -14,6 +14,7 @@ import { callerOf } from './caller-of.ts';
 import { optionalTimestamp, toFailureCounts } from './crawler-messages.ts';
 import { type Method, toMethods } from './method.ts';
 import { toListingPart, toPageToken } from './page-token.ts';
+import { whileAuthenticated } from './while-authenticated.ts';
 
 /** The methods of the batch service. */
 export function batchHandlers(deps: {
@@ -35,9 +36,9 @@ export function batchHandlers(deps: {
     async *watchBatch(request, call) {
       const owner = callerOf(call);
       quotas.takeRequest(owner.account);
-      using watched = tokenWatch.watch(call.caller?.token ?? '', owner);
-      const signal = AbortSignal.any([call.signal, watched.signal]);
-      for await (const batch of batches.watch(owner, request.name, request.batch, signal)) {
+      const open = (signal: AbortSignal) =>
+        batches.watch(owner, request.name, request.batch, signal);
+      for await (const batch of whileAuthenticated(tokenWatch, call, owner, open)) {
         yield { batch: toBatchMessage(batch) };
       }
     },

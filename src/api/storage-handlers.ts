@@ -23,6 +23,7 @@ import type { Storage } from '../service/reads/storage.ts';
 import { callerOf } from './caller-of.ts';
 import { gzipBody } from './gzip-body.ts';
 import { type Call, type Method, toMethods } from './method.ts';
+import { whileAuthenticated } from './while-authenticated.ts';
 
 type ResultMessage = MessageInitShape<typeof StoredResultSchema>;
 
@@ -110,9 +111,8 @@ export function storageHandlers(deps: {
   async function* streamResults(request: StreamResultsRequest, call: Call) {
     const owner = callerOf(call);
     quotas.takeRequest(owner.account);
-    using watched = tokenWatch.watch(call.caller?.token ?? '', owner);
-    const signal = AbortSignal.any([call.signal, watched.signal]);
-    for await (const chunk of resultStreams.open(owner, request, signal)) {
+    const open = (signal: AbortSignal) => resultStreams.open(owner, request, signal);
+    for await (const chunk of whileAuthenticated(tokenWatch, call, owner, open)) {
       const results = await readChunk(request, call, chunk);
       for (const { rid, resumeToken } of chunk.results) {
         const result = results.get(rid);
@@ -122,7 +122,6 @@ export function storageHandlers(deps: {
       if (chunk.results.length === 0) yield { resumeToken: chunk.resumeToken };
       call.room.giveBack();
     }
-    watched.signal.throwIfAborted();
   }
 
   return toMethods(StorageService, {

@@ -6,6 +6,7 @@ import {
   createGrpcWebTransport,
 } from '@connectrpc/connect-node';
 import { expect, test } from 'vitest';
+import { BatchService } from '../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { PushService } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
@@ -156,6 +157,9 @@ test('a stream is refused, and ends, as other calls are', async () => {
 
 test('streams end when their token is replaced or their account removed, though nothing happens', async () => {
   await using app = await startApp();
+  const shop = await createCrawler(app, 'shop');
+  await shop.post('pause');
+  await shop.post('push_batch', { items: [{ url: 'https://shop.example/', batch: 'list' }] });
   const admin = { authorization: `Bearer ${ADMIN}` };
   const made = await app.rest('POST', '/accounts', { name: 'leaves' }, admin);
   const { normal_token: token } = made.json as { normal_token: string };
@@ -168,7 +172,14 @@ test('streams end when their token is replaced or their account removed, though 
     createClient(WatchService, transport).watchActivity({}, { headers, signal }),
   );
   await using open = watcher(app, 'Connect').activity();
+  await using listed = reading((signal) =>
+    createClient(BatchService, transport).watchBatch(
+      { name: 'shop', batch: 'list' },
+      { headers: { authorization: `Bearer ${NORMAL}` }, signal },
+    ),
+  );
   const streams = [followed, watched, open];
+  await eventually(() => expect(listed.messages).not.toHaveLength(0));
   await eventually(() => {
     for (const { messages } of streams) expect(messages).toHaveLength(1);
   });
@@ -181,6 +192,7 @@ test('streams end when their token is replaced or their account removed, though 
     // A further one comes after 15 seconds.
     expect(messages).toHaveLength(1);
   }
+  expect(await listed.end).toMatchObject({ code: Code.Unauthenticated });
   expect(app.log.filter((line) => line.includes('"level":50'))).toEqual([]);
 });
 
