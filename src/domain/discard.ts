@@ -1,5 +1,5 @@
 /** Smaller bodies are left to the garbage collector; they may also share memory with others. */
-const LARGE_BYTES = 65_536;
+const LARGE_BYTES = 16_384;
 
 /** Whether the view has at least `leastBytes` and covers all of its memory. */
 function isWhole(bytes: Uint8Array, leastBytes = LARGE_BYTES): boolean {

@@ -210,8 +210,11 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
       if (isDestroyed) return;
       receivedBytes += chunk.length;
       if (receivedBytes > maxBytes) fail(httpError('body_too_large'));
-      else if (gathered !== undefined) gather(gathered.bytes, chunk);
-      else if (decoder === undefined) {
+      else if (gathered !== undefined) {
+        gather(gathered.bytes, chunk);
+        // A decoder that it was passed to may not have read it yet.
+        if (gathered !== undefined) freeReadBefore(chunk);
+      } else if (decoder === undefined) {
         keep(chunk);
         freeReadBefore(chunk);
       } else if (!decoderHasEnded && !decoder.write(chunk)) source?.pause();

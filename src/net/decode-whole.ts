@@ -11,7 +11,6 @@ import { ZSTD_WINDOW_LOG } from './content-decoder.ts';
 import { gzipHeaderLength, isGzip } from './gzip-header.ts';
 
 const TRAILER_BYTES = 8;
-const CHUNK_BYTES = 64 * 1_024;
 
 /** The coding that a value of `Content-Encoding` names; undefined for any other, and for several. */
 export function codingOf(encodings: readonly string[]): BodyCoding | undefined {
@@ -46,38 +45,44 @@ function decodeGzip(coded: Buffer, maxBytes: number): Uint8Array | undefined {
   if (at === undefined || end <= at) return undefined;
   const length = coded.readUInt32LE(end + 4);
   if (length === 0 || length > maxBytes) return undefined;
-  const decoded = decodeAll(inflateRawSync, coded.subarray(at, end), {
-    chunkSize: Math.max(length, constants.Z_MIN_CHUNK),
-    maxOutputLength: maxBytes,
-  });
+  const decoded = decodeAll(inflateRawSync, coded.subarray(at, end), { maxOutputLength: length });
   const isRight = decoded?.length === length && crc32(decoded) === coded.readUInt32LE(end);
   return isRight ? decoded : undefined;
 }
 
 const DECODERS = {
   br: (coded: Buffer, maxOutputLength: number) =>
-    decodeAll(brotliDecompressSync, coded, { chunkSize: CHUNK_BYTES, maxOutputLength }),
+    decodeAll(brotliDecompressSync, coded, { maxOutputLength }),
   zstd: (coded: Buffer, maxOutputLength: number) =>
     decodeAll(zstdDecompressSync, coded, {
-      chunkSize: CHUNK_BYTES,
       maxOutputLength,
       params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG },
     }),
 };
 
 interface WithEngine {
-  readonly buffer: Buffer;
+  readonly buffer: Buffer<ArrayBuffer>;
   /** `bytesWritten`: how much of the input it has read. */
   readonly engine: { readonly bytesWritten: number };
 }
 
-/** Undefined when the decoder did not read all of the bytes. */
-function decodeAll<Options extends ZlibOptions>(
+/** More than Node takes from memory that others share. */
+const OWN_BYTES = 128 * 1_024;
+
+/**
+ * Undefined when the decoder did not read all of the bytes. It gets memory for more than the longest
+ * output, so that it takes no second piece, and what is not used is given back at once. Memory that waits
+ * for the garbage collector makes that run more often.
+ */
+function decodeAll<Options extends ZlibOptions & { readonly maxOutputLength: number }>(
   decode: (coded: Buffer, options: Options) => unknown,
   coded: Buffer,
   options: Options,
-): Buffer | undefined {
+): Uint8Array | undefined {
+  const chunkSize = Math.max(options.maxOutputLength + 1, OWN_BYTES);
   // With `info` the functions return their engine, too.
-  const { buffer, engine } = decode(coded, { ...options, info: true }) as WithEngine;
-  return engine.bytesWritten === coded.length ? buffer : undefined;
+  const { buffer, engine } = decode(coded, { ...options, chunkSize, info: true }) as WithEngine;
+  if (engine.bytesWritten !== coded.length) return undefined;
+  const isOwn = buffer.byteOffset === 0 && buffer.buffer.byteLength === chunkSize;
+  return isOwn ? new Uint8Array(buffer.buffer.transfer(buffer.length)) : buffer;
 }

@@ -14,7 +14,7 @@ import { readBody } from '../engine/http/read-body.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import { createHttpClient } from '../net/create-http-client.ts';
 import type { Room } from '../net/http-client.ts';
-import { buildResult, type CrawlResult, needsDocument, SMALL_BYTES } from './build-result.ts';
+import { buildResult, type CrawlResult, needsDocument } from './build-result.ts';
 import { largeBodies } from './large-bodies.ts';
 import { watchService } from './service-beat.ts';
 import { createStartQueue } from './start-queue.ts';
@@ -111,6 +111,8 @@ function createSession(id: number, cookies: readonly SessionCookie[]): CookieSes
   };
 }
 
+/** Bodies up to this take a millisecond or two at most. */
+const SMALL_BYTES = 64 * 1_024;
 /** To see that a body up to this is UTF-8, which is all that has to be done with most, takes 0.1 ms. */
 const UTF8_BYTES = 512 * 1_024;
 
