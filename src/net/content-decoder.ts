@@ -47,6 +47,17 @@ const MAX_ENCODINGS = 2;
 /** RFC 9659: no body may need a window of more than 8 MiB. The format itself allows 2 GiB. */
 export const ZSTD_WINDOW_LOG = 23;
 
+/** Codings whose decoders keep up to 8 or 16 MiB of what they have decoded, and tables of megabytes. */
+const TAKING_MEMORY = new Set(['br', 'zstd']);
+
+/**
+ * Whether decoders of these take much memory. They may take it without an output: what a first stage has
+ * decoded can be nothing to the next.
+ */
+export function takesMemory(encodings: readonly string[]): boolean {
+  return encodings.some((name) => TAKING_MEMORY.has(name));
+}
+
 type DecoderFactory = (firstByte: number | undefined, lenient: boolean) => Transform;
 
 const gunzip: DecoderFactory = (_, lenient) =>
