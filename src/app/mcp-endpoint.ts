@@ -57,6 +57,7 @@ export function createMcpEndpoint(deps: McpEndpointDeps): McpEndpoint | undefine
     );
     const body = await receiveBody(request, MAX_BYTES);
     grant.shrink(body.byteLength * COPIES);
+    await room.readTurn(body.byteLength);
     const client = createClientOver(
       rpc.transport(request, response, caller.token),
       () => undefined,

@@ -1,5 +1,6 @@
 import { acquireWithin } from '../fairness/acquire-within.ts';
 import { type Claimant, createFairPool, type FairPool, type Grant } from '../fairness/fair-pool.ts';
+import { createReadTurns, type ReadTurns } from '../fairness/read-turns.ts';
 
 /** The memory that calls take while their bodies are read and their replies are sent. */
 export interface RoomPools {
@@ -14,6 +15,8 @@ export interface RoomPools {
   readonly mostBytes: number;
   /** How long a call waits for memory, in milliseconds. */
   readonly waitMs: number;
+  /** In which calls read their messages. */
+  readonly readTurns: ReadTurns;
 }
 
 /** A part of the memory of a call. */
@@ -25,6 +28,8 @@ export interface Room {
   held(): number;
   /** Waits for memory. Rejects with `unavailable` or `exhausted` when none becomes free in time. */
   take(bytes: number): Promise<RoomGrant>;
+  /** Resolves when a message of this length may be read; see {@link ReadTurns}. */
+  readTurn(bytes: number): Promise<void>;
   /** Releases what was taken so far. */
   giveBack(): void;
   /** Releases everything, including what is granted later. */
@@ -51,6 +56,7 @@ export function createRoomPools(memory: FairPool, bytes: number): RoomPools {
     }),
     mostBytes: Math.floor(bytes / 2),
     waitMs: ROOM_WAIT_MS,
+    readTurns: createReadTurns(),
   };
 }
 
@@ -63,6 +69,7 @@ export function createUnlimitedPools(): RoomPools {
     strangers: unlimitedPool(),
     mostBytes: Number.MAX_SAFE_INTEGER,
     waitMs: ROOM_WAIT_MS,
+    readTurns: createReadTurns(),
   };
 }
 
@@ -82,18 +89,21 @@ export function createRoom(
   const grants = new Set<Grant>();
   let isAnnounced = false;
   let isReleased = false;
+  const claimantOf = ({ accountId, remote }: RoomOwner): Claimant => ({
+    accountId: accountId ?? remote,
+  });
   const room: Room = {
+    readTurn: (bytes) => pools.readTurns.take(claimantOf(findOwner()), bytes),
     held() {
       let bytes = 0;
       for (const { amount } of grants) bytes += amount;
       return bytes;
     },
     async take(bytes) {
-      const { accountId, remote } = findOwner();
-      const pool = accountId === undefined ? pools.strangers : pools.memory;
-      const claimant: Claimant = { accountId: accountId ?? remote };
+      const owner = findOwner();
+      const pool = owner.accountId === undefined ? pools.strangers : pools.memory;
       const wanted = Math.min(bytes, pools.mostBytes);
-      const grant = await acquireWithin(pool, claimant, wanted, pools.waitMs);
+      const grant = await acquireWithin(pool, claimantOf(owner), wanted, pools.waitMs);
       // The call may have ended while it waited.
       if (isReleased) {
         grant.release();

@@ -5,6 +5,7 @@ import {
   type ContentDecoder,
   createContentDecoder,
   parseContentEncoding,
+  takesMemory,
 } from './content-decoder.ts';
 import { codingOf, decodeWhole } from './decode-whole.ts';
 import type { HttpError, HttpResponse, Room } from './http-client.ts';
@@ -71,6 +72,8 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
   let encodings: readonly string[] = [];
   /** A coded body that may be decoded at once. */
   let gathered: { readonly coding: BodyCoding; readonly bytes: ByteCollector } | undefined;
+  /** What has arrived for a decoder that waits for its memory; undefined when none does. */
+  let held: Uint8Array[] | undefined;
   /** `Content-Length`, where it says how long the decoded body is. */
   let announcedBytes: number | undefined;
   let receivedBytes = 0;
@@ -124,7 +127,9 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
     decoder?.pause();
     await memory.grow(Math.min(announcedBytes ?? maxBytes, maxBytes));
     sink.isWaitingForRoom = false;
-    if (isDestroyed || completeIfWhole()) return;
+    if (isDestroyed) return;
+    if (held !== undefined) return feedHeld(held);
+    if (completeIfWhole()) return;
     if (announcedBytes !== undefined) decoded.reserve(announcedBytes);
     decoder?.resume();
     source?.resume();
@@ -154,6 +159,27 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
     });
   }
 
+  /** Begins to decode. Returns whether the decoder takes what arrives now. */
+  function startDecoder(): boolean {
+    decoder = createDecoder();
+    if (room === undefined || room.bytes >= maxBytes || !takesMemory(encodings)) return true;
+    held = [];
+    void waitForRoom(room);
+    return false;
+  }
+
+  function feedHeld(chunks: readonly Uint8Array[]): void {
+    held = undefined;
+    if (feed(chunks)) source?.resume();
+    if (hasEnded) decoder?.end();
+  }
+
+  /** False when the source has to wait until these are decoded. */
+  function feed(chunks: readonly Uint8Array[]): boolean {
+    // The last one may be as long as the others together.
+    return chunks.map((chunk) => decoder?.write(chunk) ?? true).every(Boolean);
+  }
+
   function gather(bytes: ByteCollector, chunk: Uint8Array): void {
     if (!bytes.push(chunk)) stream(bytes.take(), chunk);
   }
@@ -161,11 +187,8 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
   /** Passes on what was gathered, and what follows it, to a decoder that takes it as it comes. */
   function stream(...chunks: readonly Uint8Array[]): void {
     gathered = undefined;
-    const streaming = createDecoder();
-    decoder = streaming;
-    // The last one may be as long as the others together: the source waits until it is decoded.
-    const drains = chunks.map((chunk) => streaming.write(chunk));
-    if (!drains.every(Boolean)) source?.pause();
+    if (!startDecoder()) held?.push(...chunks);
+    else if (!feed(chunks)) source?.pause();
   }
 
   async function decodeGathered({ coding, bytes }: NonNullable<typeof gathered>): Promise<void> {
@@ -182,7 +205,7 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
       // What was granted is not enough, and waiting for more while holding it could wait for ever.
       room?.reset();
       stream(coded);
-      decoder?.end();
+      if (held === undefined) decoder?.end();
       return;
     }
     decoded.push(body);
@@ -199,7 +222,7 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
       encodings = parseContentEncoding(headerValues(headers, 'content-encoding').join(','));
       if (encodings.length > 0) {
         const coding = codingOf(encodings);
-        if (coding === undefined) decoder = createDecoder();
+        if (coding === undefined) startDecoder();
         else gathered = { coding, bytes: createByteCollector(GATHERED_BYTES) };
         return;
       }
@@ -217,13 +240,14 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
       } else if (decoder === undefined) {
         keep(chunk);
         freeReadBefore(chunk);
-      } else if (!decoderHasEnded && !decoder.write(chunk)) source?.pause();
+      } else if (held !== undefined) held.push(chunk);
+      else if (!decoderHasEnded && !decoder.write(chunk)) source?.pause();
     },
     end(): void {
       hasEnded = true;
       if (gathered !== undefined) void decodeGathered(gathered);
       else if (decoder === undefined || decoderHasEnded) completeIfWhole();
-      else decoder.end();
+      else if (held === undefined) decoder.end();
     },
     take: () => decoded.take(),
     destroy,

@@ -5,12 +5,12 @@ import {
   createGunzip,
   createInflate,
   createInflateRaw,
-  createZstdDecompress,
   type ZlibOptions,
 } from 'node:zlib';
 import type { HttpError } from './http-client.ts';
 import { httpError } from './http-failures.ts';
 import { createLenientGunzip } from './lenient-gunzip.ts';
+import { createZstdFrames } from './zstd-frames.ts';
 
 /** Decodes the content encodings of a body as it arrives. */
 export interface ContentDecoder {
@@ -47,6 +47,17 @@ const MAX_ENCODINGS = 2;
 /** RFC 9659: no body may need a window of more than 8 MiB. The format itself allows 2 GiB. */
 export const ZSTD_WINDOW_LOG = 23;
 
+/** Codings whose decoders keep up to 8 or 16 MiB of what they have decoded, and tables of megabytes. */
+const TAKING_MEMORY = new Set(['br', 'zstd']);
+
+/**
+ * Whether decoders of these take much memory. They may take it without an output: what a first stage has
+ * decoded can be nothing to the next.
+ */
+export function takesMemory(encodings: readonly string[]): boolean {
+  return encodings.some((name) => TAKING_MEMORY.has(name));
+}
+
 type DecoderFactory = (firstByte: number | undefined, lenient: boolean) => Transform;
 
 const gunzip: DecoderFactory = (_, lenient) =>
@@ -63,8 +74,7 @@ const FACTORIES: Readonly<Record<string, DecoderFactory>> = {
       : createInflateRaw(inflating(lenient)),
   br: (_, lenient) =>
     createBrotliDecompress(lenient ? { finishFlush: constants.BROTLI_OPERATION_FLUSH } : {}),
-  zstd: () =>
-    createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
+  zstd: () => createZstdFrames({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
 };
 
 /**

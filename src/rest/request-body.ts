@@ -7,7 +7,8 @@ import { GatewayError } from './gateway-error.ts';
 const EMPTY = new Uint8Array(0);
 
 /**
- * Reads the body of a request and decompresses gzip, in memory claimed from `room`. Throws a
+ * Reads the body of a request and decompresses gzip, in memory claimed from `room`. Resolves when it is
+ * the call's turn to parse it. Throws a
  * GatewayError: 413 when it is longer than `maxBytes`, compressed or not, and 415 for another
  * Content-Encoding. It is 408 when the body does not arrive in time, and 400 when it ends early or
  * is not gzip.
@@ -37,6 +38,7 @@ export async function readRequestBody(
   const body = await receive(request, maxBytes);
   const unpacked = isPacked && body.byteLength > 0 ? await unpack(body, maxBytes) : body;
   grant.shrink(unpacked.byteLength * 2);
+  await room.readTurn(unpacked.byteLength);
   return unpacked;
 }
 

@@ -114,6 +114,7 @@ async function plainMessage(
   const expected = Math.min(declaredLength(request) ?? maxBytes, maxBytes);
   await call().room.take(roomFor(expected, encoding, maxBytes));
   const bytes = await unpacked(await receiveBody(request, maxBytes), encoding, maxBytes);
+  await call().room.readTurn(bytes.byteLength);
   return checked(bytes, shape.isBinary, options);
 }
 
@@ -143,6 +144,7 @@ async function* framedMessages(
     const message = await unpacked(data, used, maxBytes);
     const others = flags & ~COMPRESSED;
     if (others !== 0 && others !== shape.endFlag) throw malformed('its flags are not known');
+    await call().room.readTurn(message.byteLength);
     yield framed(others, others === 0 ? checked(message, shape.isBinary, options) : message);
     // The next message of a stream is requested after this one has been handled; a unary method
     // uses its message until its end.

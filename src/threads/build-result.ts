@@ -90,12 +90,21 @@ const SHORT_BYTES = 256 * 1_024;
  * thread would take twice the processor time.
  */
 const SMALL_BYTES = 128 * 1_024;
+/**
+ * The same in a thread that several accounts use. There a crawl passes some ten iterations, in each of
+ * which a few bodies of another account may be compressed.
+ */
+const SHARED_SMALL_BYTES = 64 * 1_024;
 
 /**
  * Builds a result, at once but for the compression of a large one, in which claimants take turns. Its
- * `body` may be the page's own.
+ * `body` may be the page's own. `isShared` tells whether several accounts use the thread.
  */
-export async function buildResult(input: ResultInput, claimant: Claimant): Promise<CrawlResult> {
+export async function buildResult(
+  input: ResultInput,
+  claimant: Claimant,
+  isShared = false,
+): Promise<CrawlResult> {
   const { page, request, spec, document } = input;
   const { cbStatus, originalStatus, url, failure, steps } = page;
   const formatted = formatPage(page, request.parameters, document);
@@ -117,7 +126,7 @@ export async function buildResult(input: ResultInput, claimant: Claimant): Promi
   const asCame = codedContent(page, content, isDelivered);
   const { body, packed, plain } =
     asCame === undefined
-      ? await pack(content, isDelivered ? 'gzip' : 'zstd', claimant)
+      ? await pack(content, isDelivered ? 'gzip' : 'zstd', { claimant, isShared })
       : { body: content.body, packed: asCame, plain: content.body };
   const keepsPlain = isDelivered && plain !== undefined && plain.byteLength <= SHORT_BYTES;
   if (kind !== 'inline' && !(keepsPlain && plain.buffer === body.buffer)) discard(body);
@@ -139,8 +148,12 @@ function codedContent(page: Page, content: Content, isDelivered: boolean): Coded
   return { ...coded, bytes: withOwnMemory(coded.bytes) };
 }
 
-async function pack(content: Content, coding: PackedCoding, claimant: Claimant) {
-  if (content.body.byteLength > SMALL_BYTES) {
+async function pack(
+  content: Content,
+  coding: PackedCoding,
+  { claimant, isShared }: { readonly claimant: Claimant; readonly isShared: boolean },
+) {
+  if (content.body.byteLength > (isShared ? SHARED_SMALL_BYTES : SMALL_BYTES)) {
     const { body, packed } = await largeBodies.pack(content, coding, claimant);
     const plain = content.envelope === undefined ? body : undefined;
     return { body, packed: { coding, bytes: packed }, plain };

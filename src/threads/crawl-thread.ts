@@ -148,7 +148,11 @@ async function perform(
   if (message.kind === 'build') {
     const { claimant, input } = message;
     const { page } = input;
-    sendResult(id, page, await state.during(id, () => buildResult(input, claimant)));
+    sendResult(
+      id,
+      page,
+      await state.during(id, () => buildResult(input, claimant, starts.isShared())),
+    );
     return;
   }
   const crawl: Running = { abort: new AbortController(), roomGranted: undefined };
@@ -169,7 +173,7 @@ async function perform(
     const { spec } = message;
     if (needsDocument(page, task.request)) return sendPage(id, page);
     const input = { page, request: task.request, spec };
-    sendResult(id, page, await state.during(id, () => buildResult(input, task)));
+    sendResult(id, page, await state.during(id, () => buildResult(input, task, starts.isShared())));
   } finally {
     running.delete(id);
   }

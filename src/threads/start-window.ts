@@ -8,6 +8,10 @@
 export interface StartWindow {
   /** Reports that an account has something to start. */
   seen(accountId: string): void;
+  /** Reports that several accounts have crawls in flight. */
+  sawSeveral(): void;
+  /** Whether others use the thread as well, or did within a second. */
+  isShared(): boolean;
   /** Whether an account that has `inFlight` crawls in flight may start another. */
   isOpen(inFlight: number): boolean;
   /** Reports an iteration of the event loop in which crawls ended, `most` of one account in flight. */
@@ -30,7 +34,7 @@ const BUSY_LEVEL_MS = 2;
 const HIGHEST_LEVEL_MS = 10;
 /** Crawls that the window opens by in a millisecond. */
 const OPENS_PER_MS = 1;
-/** Without another account for this long, a thread is one account's own. */
+/** Without a start or an end of another account's crawl for this long, a thread is one account's own. */
 const SHARED_MS = 1_000;
 
 /** Makes a window that is open. `now` is in milliseconds. */
@@ -46,14 +50,19 @@ export function createStartWindow(now: () => number): StartWindow {
     return size + (now() - sizedAt) * OPENS_PER_MS;
   }
 
+  const isShared = (): boolean => now() < sharedUntil;
+
   return {
     seen(accountId) {
       if (accountId === lastAccount) return;
       if (lastAccount !== undefined) sharedUntil = now() + SHARED_MS;
       lastAccount = accountId;
     },
-    isOpen: (inFlight) =>
-      inFlight < ALWAYS_IN_FLIGHT || now() >= sharedUntil || inFlight < current(),
+    sawSeveral() {
+      sharedUntil = now() + SHARED_MS;
+    },
+    isShared,
+    isOpen: (inFlight) => inFlight < ALWAYS_IN_FLIGHT || !isShared() || inFlight < current(),
     passed(iterationMs, most) {
       const drained = levelMs - (now() - levelAt) * BUSY_SHARE;
       levelMs = Math.min(HIGHEST_LEVEL_MS, Math.max(0, drained) + iterationMs);

@@ -219,3 +219,62 @@ test('a body that is longer coded than decoded is not kept as it came', async ()
   const short = Buffer.from('<p>');
   expect((await receive('gzip', gzipSync(short))).coded).toBeUndefined();
 });
+
+/** 2 MB that a decoder of gzip takes for nothing: its parts are empty. */
+const NOTHING = Buffer.concat([
+  Buffer.from('1f8b0800000000000003', 'hex'),
+  Buffer.alloc(2_000_000, Buffer.from('000000ffff', 'hex')),
+]);
+
+test.each([
+  ['br', brotliCompressSync],
+  ['zstd', zstdCompressSync],
+] as const)(
+  'a decoder of %s has its memory before it decodes, whatever comes of that',
+  async (coding, code) => {
+    const granted = Promise.withResolvers<void>();
+    const grown: number[] = [];
+    const grow = (bytes: number): Promise<void> => {
+      grown.push(bytes);
+      return granted.promise;
+    };
+    const room: Room = { bytes: 10_000, grow, reset: () => undefined };
+    const { sink, source, calls, ended } = open({ room });
+    sink.start([['content-encoding', `gzip, ${coding}`]], source);
+    expect([sink.isWaitingForRoom, calls, grown]).toEqual([true, ['pause'], [1_000_000]]);
+    sink.write(code(NOTHING));
+    sink.end();
+    await nextTurn();
+    granted.resolve();
+    // The first stage decodes to more than a body may have.
+    await expect(ended).rejects.toMatchObject({ code: 'body_too_large' });
+  },
+);
+
+test.each([
+  ['br', brotliCompressSync],
+  ['zstd', zstdCompressSync],
+] as const)('a body in gzip and %s is decoded once there is memory', async (coding, code) => {
+  const granted = Promise.withResolvers<void>();
+  const room: Room = { bytes: 10_000, grow: () => granted.promise, reset: () => undefined };
+  const { sink, source, calls, ended } = open({ room });
+  sink.start([['content-encoding', `gzip, ${coding}`]], source);
+  const body = code(gzipSync(TEXT));
+  sink.write(body.subarray(0, 50));
+  sink.write(body.subarray(50, 60));
+  granted.resolve();
+  await expect.poll(() => calls).toEqual(['pause', 'resume']);
+  sink.write(body.subarray(60));
+  sink.end();
+  await ended;
+  expect(Buffer.from(sink.take()).equals(TEXT)).toBe(true);
+});
+
+test('a long body in br is decoded once there is memory for all of it', async () => {
+  const { room, calls } = grantingRoom();
+  const noise = createNoise(3);
+  const long = Buffer.from(Uint8Array.from({ length: 200_000 }, () => noise.int(256)));
+  const sink = await receive('br', brotliCompressSync(long), { room });
+  expect(Buffer.from(sink.take()).equals(long)).toBe(true);
+  expect(calls).toEqual([1_000_000]);
+});

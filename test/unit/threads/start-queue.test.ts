@@ -33,12 +33,20 @@ function startQueue({ sliceMs = 1_000, startMs = 1, endMs = 0 } = {}) {
     for (const slice of slices.splice(0)) slice();
   }
 
+  /** Ends one alone. */
+  async function endOf(item: string): Promise<void> {
+    ends.get(item)?.();
+    ends.delete(item);
+    for (let n = 0; n < 5; n += 1) await Promise.resolve();
+  }
+
   return {
     queue,
     started,
     slices,
     rests,
     endAll,
+    endOf,
     inFlight: () => [...ends.keys()],
     pass: (ms: number) => {
       nowMs += ms;
@@ -122,4 +130,19 @@ test('an account that has a thread to itself is not bounded', async () => {
     expect(inFlight()).toHaveLength(200);
     await endAll();
   }
+});
+
+test('a thread stays shared while a crawl of another account takes long', async () => {
+  const { queue, endOf, pass } = startQueue();
+  add(queue, 'other', 0, 1);
+  add(queue, 'flood', 10, 3);
+  queue.run();
+  pass(5_000);
+  expect(queue.isShared()).toBe(false);
+  await endOf('flood-10');
+  expect(queue.isShared()).toBe(true);
+  await endOf('other-0');
+  pass(5_000);
+  await endOf('flood-11');
+  expect(queue.isShared()).toBe(false);
 });

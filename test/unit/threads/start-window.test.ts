@@ -34,3 +34,18 @@ test('few crawls of an account are always in flight, and all of one that has the
   alone.passed(5, 200);
   expect(alone.isOpen(200)).toBe(true);
 });
+
+test('a crawl of another account that takes long keeps the window small', () => {
+  let nowMs = 0;
+  const window = createStartWindow(() => nowMs);
+  window.seen('other');
+  window.seen('flood');
+  for (let n = 0; n < 2_000; n += 1) {
+    nowMs += 1;
+    window.sawSeveral();
+    window.passed(5, 200);
+  }
+  expect([window.isShared(), window.isOpen(10)]).toEqual([true, false]);
+  nowMs += 1_000;
+  expect([window.isShared(), window.isOpen(10)]).toEqual([false, true]);
+});
