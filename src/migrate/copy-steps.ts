@@ -177,7 +177,7 @@ export function copySteps(from: Source): CopyStep[] {
       into: 'notices',
       toDocument: (row) => {
         const { noticeId, ...notice } = toNotice(row);
-        return { _id: noticeId, ...notice, claim: '' };
+        return { _id: noticeId, ...notice };
       },
     },
     {

@@ -15,7 +15,7 @@ export interface AccountRoom {
   /** The queued URLs of the account with these. */
   readonly queued: number;
   /** Gives all of it back: what is inserted is counted by its own transaction. */
-  giveBack(): Promise<void>;
+  giveBack(): void;
 }
 
 /** Takes room for up to `all.n` URLs in the account, and for their bytes if there is room for all. */
@@ -26,22 +26,17 @@ export async function takeAccountRoom(
   all: Amount,
   limit: number,
 ): Promise<AccountRoom> {
-  const queued = accounts.tryReserve(accountId, all, limit);
-  if (queued !== undefined) {
-    const giveBack = async () =>
-      accounts.add(accountId, { queued: -all.n, queuedBytes: -all.bytes });
-    return { n: all.n, queued, giveBack };
-  }
-  const account = await reserve(collections, accountId, all, limit, accounts.take(accountId));
-  const n = account?.granted ?? 0;
+  const known = accounts.tryReserve(accountId, all, limit);
+  const account =
+    known === undefined
+      ? await reserve(collections, accountId, all, limit, accounts.take(accountId))
+      : { granted: all.n, queued: known };
+  const { granted: n = 0, queued = 0 } = account ?? {};
   const bytes = n === all.n ? all.bytes : 0;
   return {
     n,
-    queued: account?.queued ?? 0,
-    async giveBack() {
-      if (n === 0 && bytes === 0) return;
-      accounts.add(accountId, { queued: -n, queuedBytes: -bytes });
-    },
+    queued,
+    giveBack: () => accounts.add(accountId, { queued: -n, queuedBytes: -bytes }),
   };
 }
 
@@ -58,9 +53,7 @@ function reserve(
   return collections.accounts.findOneAndUpdate(
     { _id: accountId },
     [
-      ...(gathered.queued === 0 && gathered.queuedBytes === 0 && gathered.storedBytes === 0
-        ? []
-        : [{ $set: added(gathered) }]),
+      { $set: added(gathered) },
       { $set: { granted: room, over: staysOver } },
       {
         $set: {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { INTERNAL_PREFIX } from '../../domain/crawler-name.ts';
 import type { AccountDocument, Collections } from './collections.ts';
-import type { Counter } from './counts-document.ts';
+import { sumParts } from './counts-document.ts';
 
 /** Longer than processes gather changes before they write them. */
 const SECOND_LOOK_MS = 1_500;
@@ -43,21 +43,7 @@ async function wrongTotals(collections: Collections): Promise<Map<string, Totals
         },
       ])
       .toArray(),
-    collections.counts
-      .aggregate<Record<Counter, number> & { _id: string }>([
-        {
-          $group: {
-            _id: '$accountId',
-            ...Object.fromEntries(
-              (['waiting', 'retrying', 'queuedBytes', 'runningBytes'] as const).map((name) => [
-                name,
-                { $sum: `$${name}` },
-              ]),
-            ),
-          },
-        },
-      ])
-      .toArray(),
+    sumParts(collections, 'accountId', ['waiting', 'retrying', 'queuedBytes', 'runningBytes']),
   ]);
   const crawlers = new Map(owned.map((each) => [each._id, each]));
   const jobs = new Map(held.map((each) => [each._id, each]));

@@ -2,7 +2,6 @@ import type { ClientSession } from 'mongodb';
 import { toWall } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import type { Job } from '../../domain/job.ts';
-import { createLruMap } from '../../domain/lru-map.ts';
 import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { PUSH_REQUEST_MS } from '../rules.ts';
@@ -30,19 +29,8 @@ export interface Admission {
   readonly places: readonly number[] | undefined;
 }
 
-/** What a process remembers of a queue. */
-interface KnownQueue {
-  readonly queued: number;
-  /** The `touches` of the process's own part when it was read. */
-  readonly touches: number;
-  readonly untilMs: number;
-}
-
-/** How long a process adds to what it has read of a queue that is far below its limit. */
-const FRESH_MS = 250;
-/** Many more than other processes push to one crawler within that time. */
+/** Many more than other processes push to one crawler while a push is decided. */
 const SPARE = 20_000;
-const MAX_KNOWN = 10_000;
 
 /**
  * Creates the function that accepts as many jobs, from the first on, as there is room for. A
@@ -51,38 +39,16 @@ const MAX_KNOWN = 10_000;
  */
 export function createAdmission(collections: Collections, lanes: Lanes) {
   const { accounts } = lanes;
-  const queues = createLruMap<string, KnownQueue>({ maxEntries: MAX_KNOWN });
-
-  /** What is known of the queue; read unless the process knows it, and the queue is not near its limit. */
-  async function readQueue(
-    lane: string,
-    { crawlerId, jobs, limits }: Admission,
-  ): Promise<(purges: number) => KnownQueue> {
-    const known = queues.get(crawlerId);
-    queues.delete(crawlerId);
-    const isFresh = known !== undefined && known.untilMs > performance.now();
-    if (isFresh && !isNear(known.queued, jobs.length, limits.crawlerQueue)) return () => known;
-    const parts = (await readParts(collections, [crawlerId])).get(crawlerId) ?? [];
-    const touches = parts.find(({ _id }) => _id === lane)?.touches ?? 0;
-    const untilMs = performance.now() + FRESH_MS;
-    return (purges) => {
-      const { waiting, retrying } = sumCounts(parts, purges);
-      return { queued: waiting + retrying, touches, untilMs };
-    };
-  }
-
-  const isNear = (queued: number, n: number, limit: number): boolean => queued + n > limit - SPARE;
-
   /** Inserts what there is room for; undefined when the crawler is not there. */
   async function insert(admission: Admission, room: number): Promise<Inserted | undefined> {
     const { crawlerId, accountId, jobs, settings, limits, now, requestKey, places } = admission;
     const lane = await lanes.enlist(crawlerId, 'push', now);
-    const [crawler, queueOf] = await Promise.all([
+    const [crawler, parts] = await Promise.all([
       collections.crawlers.findOne(
         { _id: crawlerId, ...(settings === undefined ? {} : { updatedAt: new Date(settings) }) },
         { projection: { purges: 1, hasPriorities: 1 } },
       ),
-      readQueue(lane.id, admission),
+      readParts(collections, [crawlerId]).then((found) => found.get(crawlerId) ?? []),
     ]);
     if (crawler === null) return undefined;
     await notePriorities(crawler, jobs);
@@ -95,8 +61,10 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     const { fresh } = keyed;
     const wanted = Math.min(fresh.length, room);
     const { crawlerQueue } = limits;
-    const queue = queueOf(purges);
-    const n = Math.max(0, Math.min(wanted, crawlerQueue - queue.queued));
+    const { touches = 0 } = parts.find(({ _id }) => _id === lane.id) ?? {};
+    const { waiting, retrying } = sumCounts(parts, purges);
+    const free = crawlerQueue - waiting - retrying;
+    const n = Math.max(0, Math.min(wanted, free));
     const inserted = { n, outcomes: toOutcomes(jobs, { ...keyed, ...entered }, n, room) };
     if (n === 0) return inserted;
     const remembered =
@@ -114,7 +82,7 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
       ...toJobDocument(job, push, purges, entered.batchIdOf(job)),
       createdAt: toWall(collections.time, job.createdAt),
     }));
-    const near = isNear(queue.queued, wanted, crawlerQueue);
+    const isNear = wanted > free - SPARE;
     const body = async (session: ClientSession): Promise<void> => {
       if (remembered !== undefined) {
         await collections.pushRequests.insertOne(remembered, { session });
@@ -122,7 +90,7 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
       await keyed.take(n, session);
       await entered.count(fresh.slice(0, n), session);
       await collections.jobs.insertMany(documents, { session });
-      if (!near) return;
+      if (!isNear) return;
       await collections.counts.updateMany(
         { crawlerId, _id: { $ne: lane.id, $regex: '/push$' } },
         { $inc: { touches: 1 } },
@@ -130,18 +98,13 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
       );
     };
     await lanes.unblocked(crawlerId, () =>
-      lanes.write(
-        lane,
-        { gen: purges, touches: queue.touches, accountId, now },
-        async (session, delta) => {
-          await body(session);
-          for (const { size = 0 } of documents) delta.move(size, undefined, 'waiting');
-          delta.addDay('pushed', n);
-          delta.happened('push');
-        },
-      ),
+      lanes.write(lane, { gen: purges, touches, accountId, now }, async (session, delta) => {
+        await body(session);
+        for (const { size = 0 } of documents) delta.move(size, undefined, 'waiting');
+        delta.addDay('pushed', n);
+        delta.happened('push');
+      }),
     );
-    if (!near) queues.set(crawlerId, { ...queue, queued: queue.queued + n });
     return inserted;
   }
 
@@ -167,7 +130,7 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     try {
       inserted = await lanes.untilWritten(() => insert(admission, room.n));
     } finally {
-      await room.giveBack();
+      room.giveBack();
     }
     const crawler =
       inserted === undefined ? null : await wake(collections, crawlerId, inserted.n, now);

@@ -1,9 +1,8 @@
 import { MAX_AUDIT_RECORDS } from '../../domain/audit.ts';
 import { defined } from '../../domain/defined.ts';
 import type { AuditStore } from '../audit-store.ts';
-import { mapListing, partStart, takePart } from '../listing-cursor.ts';
 import type { AuditDocument, Collections } from './collections.ts';
-import { behind } from './read-part.ts';
+import { readPart } from './read-part.ts';
 
 const NEWEST = { at: -1, _id: -1 } as const;
 
@@ -40,22 +39,12 @@ export function createAudit({ audit }: Pick<Collections, 'audit'>): AuditStore {
 
     async list(accountId, { from, to, ...filter }, part) {
       const range = defined({ $gte: from, $lt: to });
-      const found = await audit
-        .find({
-          accountId,
-          ...filter,
-          $and: [
-            Object.keys(range).length === 0 ? {} : { at: range },
-            behind('at', partStart(part), -1),
-          ],
-        })
-        .sort(NEWEST)
-        .limit(part.limit)
-        .toArray();
-      const place = ({ at, _id }: AuditDocument) => ({ at, rid: _id });
-      const limits = { limit: part.limit, scan: part.limit };
-      const listing = takePart(found, limits, () => true, place);
-      return mapListing(listing, ({ _id: auditId, ...record }) => ({ auditId, ...record }));
+      const at = Object.keys(range).length === 0 ? {} : { at: range };
+      return readPart(audit, { accountId, ...filter, ...at }, part, {
+        field: 'at',
+        direction: -1,
+        toRow: ({ _id: auditId, ...record }: AuditDocument) => ({ auditId, ...record }),
+      });
     },
   };
 }

@@ -255,8 +255,6 @@ export interface ScreenshotDocument {
 /** A message to the owner of an account, until it is sent. */
 export interface NoticeDocument extends Omit<QueuedNotice, 'noticeId'> {
   readonly _id: string;
-  /** The write that last claimed it. */
-  readonly claim: string;
 }
 
 /** A crawler that was removed or purged, and whose leftovers are still to be swept up. */

@@ -120,6 +120,22 @@ export async function readParts(
   return Map.groupBy(found, ({ crawlerId }) => crawlerId);
 }
 
+/** Sums over the parts of each crawler or account: of counters, and of what is at `paths`. */
+export function sumParts<Name extends Counter, Path extends string = never>(
+  { counts }: Pick<Collections, 'counts'>,
+  owner: 'crawlerId' | 'accountId',
+  names: readonly Name[],
+  paths?: Readonly<Record<Path, string>>,
+) {
+  const sums = [...names.map((name) => [name, name]), ...Object.entries<string>(paths ?? {})];
+  const fields = Object.fromEntries(sums.map(([name, path]) => [name, { $sum: `$${path}` }]));
+  return counts
+    .aggregate<Readonly<{ _id: string } & Record<Name | Path, number>>>([
+      { $group: { _id: `$${owner}`, ...fields } },
+    ])
+    .toArray();
+}
+
 /** What parts add to a part that they become part of, which is `own`. */
 export function addedParts(
   parts: readonly CountsDocument[],

@@ -2,7 +2,7 @@ import { LEAST_STREAK } from '../../domain/attention.ts';
 import { hasNameCharacters } from '../../domain/crawler-name.ts';
 import type { CrawlerOverview, ListingStore } from '../listing-store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
-import { readParts } from './counts-document.ts';
+import { readParts, sumParts } from './counts-document.ts';
 import { toCounters, toCrawler } from './crawler-document.ts';
 import { readHeldUp } from './hosts.ts';
 
@@ -61,7 +61,7 @@ export function createCrawlerListings(
         troubledCounts(collections, queueLimit),
         readHeldUp(collections),
       ]);
-      const ids = new Set([...[...paused, ...counted].map(({ _id }) => _id), ...heldUp.keys()]);
+      const ids = new Set([...paused.map(({ _id }) => _id), ...counted, ...heldUp.keys()]);
       const found = await collections.crawlers
         .find({ _id: { $in: [...ids].toSorted().slice(0, limit) } })
         .toArray();
@@ -71,35 +71,14 @@ export function createCrawlerListings(
 }
 
 /** Crawlers whose parts have many failed tries or queued jobs. Those of an earlier purge count, too. */
-function troubledCounts(
-  { counts }: Collections,
-  queueLimit: number,
-): Promise<{ readonly _id: string }[]> {
-  const sums = {
-    queued: '$queued',
-    crawl: '$failing.crawl.count',
-    delivery: '$failing.delivery.count',
-  };
-  const queued = { $add: [{ $ifNull: ['$waiting', 0] }, { $ifNull: ['$retrying', 0] }] };
-  return counts
-    .aggregate<{ readonly _id: string }>([
-      { $set: { queued } },
-      {
-        $group: {
-          _id: '$crawlerId',
-          ...Object.fromEntries(Object.entries(sums).map(([name, path]) => [name, { $sum: path }])),
-        },
-      },
-      {
-        $match: {
-          $or: [
-            { queued: { $gte: queueLimit } },
-            { crawl: { $gte: LEAST_STREAK.crawl } },
-            { delivery: { $gte: LEAST_STREAK.delivery } },
-          ],
-        },
-      },
-      { $project: { _id: 1 } },
-    ])
-    .toArray();
+async function troubledCounts(collections: Collections, queueLimit: number): Promise<string[]> {
+  const sums = await sumParts(collections, 'crawlerId', ['waiting', 'retrying'], {
+    crawl: 'failing.crawl.count',
+    delivery: 'failing.delivery.count',
+  });
+  const isTroubled = ({ waiting, retrying, crawl, delivery }: (typeof sums)[number]): boolean =>
+    waiting + retrying >= queueLimit ||
+    crawl >= LEAST_STREAK.crawl ||
+    delivery >= LEAST_STREAK.delivery;
+  return sums.filter(isTroubled).map(({ _id }) => _id);
 }

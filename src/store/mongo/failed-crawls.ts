@@ -1,11 +1,9 @@
-import type { Filter } from 'mongodb';
 import { defined } from '../../domain/defined.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import type { FailedCrawl, ReadFailedCrawls } from '../failed-crawls.ts';
-import { mapListing, partStart, takePart } from '../listing-cursor.ts';
 import { parseDetails } from '../stored-details.ts';
-import type { Collections, DeliveryDocument, ResultDocument } from './collections.ts';
-import { behind, readLight } from './read-part.ts';
+import type { Collections } from './collections.ts';
+import { readPart } from './read-part.ts';
 import { scopeKey } from './records.ts';
 
 interface Row {
@@ -31,31 +29,21 @@ const FIELDS = {
 
 /** Creates `ListingStore.failedCrawls`. */
 export function createFailedCrawls({ deliveries, results }: Collections): ReadFailedCrawls {
-  return async (selection, part) => {
+  return (selection, part) => {
     const { delivers, crawlerId, batchId, range, rids } = selection;
-    const ended = delivers ? 'createdAt' : 'storedAt';
-    const conditions: object[] = [
-      { crawlerId, cbStatus: { $gt: CB_STATUS.success }, ...defined({ batchId }) },
-      delivers ? {} : { scope: scopeKey(selection), heldUntil: null },
-      range === undefined ? {} : { [ended]: { $gte: range.from, $lt: range.to } },
-      rids === undefined ? {} : { _id: { $in: [...rids] } },
-      behind(ended, partStart(part)),
-    ];
-    const filter = { $and: conditions };
-    const cursor = (
-      delivers
-        ? deliveries.find<Row>(filter as Filter<DeliveryDocument>, { projection: FIELDS })
-        : results.find<Row>(filter as Filter<ResultDocument>, { projection: FIELDS })
-    )
-      .sort({ [ended]: 1, _id: 1 })
-      .limit(part.limit);
-    const rows = await readLight(cursor);
-    const place = (row: Row) => ({ at: row[ended] ?? new Date(0), rid: row._id });
-    const limits = { limit: part.limit, scan: part.limit };
-    return mapListing(
-      takePart(rows, limits, () => true, place),
-      toFailedCrawl,
-    );
+    const field = delivers ? 'createdAt' : 'storedAt';
+    const filter = {
+      crawlerId,
+      cbStatus: { $gt: CB_STATUS.success },
+      ...defined({ batchId }),
+      ...(delivers ? {} : { scope: scopeKey(selection), heldUntil: null }),
+      ...(range === undefined ? {} : { [field]: { $gte: range.from, $lt: range.to } }),
+      ...(rids === undefined ? {} : { _id: { $in: [...rids] } }),
+    };
+    const read = { field, projection: FIELDS, toRow: toFailedCrawl } as const;
+    return delivers
+      ? readPart(deliveries, filter, part, read)
+      : readPart(results, filter, part, read);
   };
 }
 

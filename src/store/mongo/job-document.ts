@@ -7,33 +7,40 @@ import { chargedJobBytes } from '../../domain/quotas.ts';
 import { hostDigit } from '../../domain/share-digits.ts';
 import type { JobDocument } from './collections.ts';
 
-/** The job of a document. */
-export function toJob(document: JobDocument): QueuedJob {
+/** What a job and its row in a listing have of its document. */
+export function toJobFields(document: JobDocument) {
   return {
     rid: document._id,
     crawlerId: document.crawlerId,
-    accountId: document.accountId,
     host: document.host,
     url: document.url,
     method: document.method,
-    body: document.body?.value(),
-    contentType: document.contentType,
-    parameters: JSON.parse(document.parameters) as CrawlParameters,
-    callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
     priority: document.priority,
     notBefore: document.notBefore,
     queueDeadline: document.queueDeadline,
     createdAt: document.createdAt,
     state: document.state,
     retry: document.retry,
-    attempt: document.attempt,
-    crashes: document.crashes ?? 0,
     firstTriedAt: document.firstTriedAt,
     climbed: document.climbed,
-    tries: document.tries,
     againOf: document.againOf,
     batch: document.batch,
     metadata: document.metadata,
+  };
+}
+
+/** The job of a document. */
+export function toJob(document: JobDocument): QueuedJob {
+  return {
+    ...toJobFields(document),
+    accountId: document.accountId,
+    body: document.body?.value(),
+    contentType: document.contentType,
+    parameters: JSON.parse(document.parameters) as CrawlParameters,
+    callbackHeaders: JSON.parse(document.callbackHeaders) as HeaderPair[],
+    attempt: document.attempt,
+    crashes: document.crashes ?? 0,
+    tries: document.tries,
     traceparent: document.traceparent,
   };
 }

@@ -1,11 +1,12 @@
-import type { Filter } from 'mongodb';
 import type { TokenType } from '../../domain/account.ts';
 import { defined } from '../../domain/defined.ts';
+import type { DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
+import type { CrawlStatus } from '../../domain/result.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import { mapListing, partStart, takePart } from '../listing-cursor.ts';
 import {
-  type DeliveryFilter,
+  type CrawlOutcome,
   type FoundRid,
   type JobSummary,
   LISTED_ATTEMPTS,
@@ -17,36 +18,18 @@ import {
 import { isMatchingDelivery, isMatchingJob, isMatchingResult } from '../matches.ts';
 import type { Collections, DeliveryDocument, JobDocument, ResultDocument } from './collections.ts';
 import { createCrawlerListings } from './crawler-listings.ts';
-import { isPending, toDeliverySummary } from './delivery-summary.ts';
+import { toDeliverySummary } from './delivery-summary.ts';
 import { createFailedCrawls } from './failed-crawls.ts';
-import { toJob } from './job-document.ts';
+import { toJob, toJobFields } from './job-document.ts';
 import { readPurges } from './queue-reads.ts';
-import { behind, readLight } from './read-part.ts';
+import { behind, readPart } from './read-part.ts';
 import { scopeAccountId, scopeKey, toCrawlFields } from './records.ts';
 
 type DeliveryRow = Omit<DeliveryDocument, 'body'>;
 type ResultRow = Omit<ResultDocument, 'body'>;
 
-const JOB_FIELDS = {
-  crawlerId: 1,
-  url: 1,
-  host: 1,
-  method: 1,
-  state: 1,
-  retry: 1,
-  createdAt: 1,
-  due: 1,
-  firstTriedAt: 1,
-  queueDeadline: 1,
-  lastFailure: 1,
-  metadata: 1,
-  batch: 1,
-  climbed: 1,
-  againOf: 1,
-  notBefore: 1,
-  priority: 1,
-} as const;
-
+const NO_BODY = { body: 0, parameters: 0, callbackHeaders: 0, tries: 0 } as const;
+const FAILED = { cbStatus: { $gt: CB_STATUS.success } } as const;
 const NO_PAGE = { body: 0, callbackHeaders: 0, request: 0, answers: 0 } as const;
 
 /** Listings for people. */
@@ -81,27 +64,6 @@ export function createListings(collections: Collections): ListingStore {
       .slice(0, part.limit + 1);
   }
 
-  function deliveriesByAge(
-    crawlerId: string,
-    { state, outcome, range }: DeliveryFilter,
-    part: ListingPart,
-    scan: number,
-  ): Promise<DeliveryRow[]> {
-    const direction = range === undefined ? -1 : 1;
-    const conditions: Filter<DeliveryDocument>[] = [
-      { crawlerId },
-      state === 'failed' ? { state } : {},
-      outcome === 'failed' ? { cbStatus: { $gt: CB_STATUS.success } } : {},
-      range === undefined ? {} : { createdAt: { $gte: range.from, $lt: range.to } },
-      behind('createdAt', partStart(part), direction),
-    ];
-    const cursor = collections.deliveries
-      .find<DeliveryRow>({ $and: conditions }, { projection: NO_PAGE })
-      .sort({ createdAt: direction, _id: direction })
-      .limit(scan);
-    return readLight(cursor);
-  }
-
   return {
     ...createCrawlerListings(collections),
 
@@ -109,36 +71,27 @@ export function createListings(collections: Collections): ListingStore {
       const crawler = await readPurges(collections, crawlerId);
       if (crawler === null) return { rows: [], cursor: undefined };
       const filtersLater = state === 'waiting' || matches !== undefined;
-      const scan = filtersLater ? LISTING_SCAN : part.limit;
-      const found = await collections.jobs
-        .find(
-          {
-            crawlerId,
-            gen: crawler.purges,
-            ...(state === 'retrying' ? { state } : { queued: true }),
-            ...(typeof state === 'object' ? { notBefore: { $gt: state.scheduledAfter } } : {}),
-            ...behind('due', partStart(part)),
-          },
-          { projection: JOB_FIELDS },
-        )
-        .sort({ due: 1, _id: 1 })
-        .limit(scan)
-        .toArray();
-      const taken = takePart(
-        found,
-        { limit: part.limit, scan },
-        (job) =>
-          (state !== 'waiting' || job.state === state) && isMatchingJob(matches, toJobSummary(job)),
-        ({ _id, due }) => ({ at: due, rid: _id }),
-      );
-      return mapListing(taken, toJobSummary);
+      const filter = {
+        crawlerId,
+        gen: crawler.purges,
+        ...(state === 'retrying' ? { state } : { queued: true }),
+        ...(typeof state === 'object' ? { notBefore: { $gt: state.scheduledAfter } } : {}),
+      };
+      return readPart(collections.jobs, filter, part, {
+        field: 'due',
+        projection: NO_BODY,
+        scan: filtersLater ? LISTING_SCAN : part.limit,
+        toRow: toJobSummary,
+        isWanted: (job) =>
+          (state !== 'waiting' || job.state === state) && isMatchingJob(matches, job),
+      });
     },
 
     async jobsOfHost(crawlerId, host, { limit }, matches) {
       const crawler = await readPurges(collections, crawlerId);
       if (crawler === null) return { rows: [], cursor: undefined };
       const found = await collections.jobs
-        .find({ crawlerId, queued: true, gen: crawler.purges, host }, { projection: JOB_FIELDS })
+        .find({ crawlerId, queued: true, gen: crawler.purges, host }, { projection: NO_BODY })
         .limit(LISTING_SCAN)
         .toArray();
       const isWanted = (job: JobDocument): boolean => isMatchingJob(matches, toJobSummary(job));
@@ -148,51 +101,58 @@ export function createListings(collections: Collections): ListingStore {
 
     async deliveries(crawlerId, filter, part) {
       const { state, outcome, range, matches } = filter;
-      const isWanted = (row: DeliveryRow): boolean =>
-        (matches === undefined || isMatchingDelivery(matches, toDeliverySummary(row))) &&
-        (state === undefined || (isPending(row) ? 'pending' : row.state) === state) &&
-        (outcome === undefined ||
-          (row.cbStatus === CB_STATUS.success ? 'completed' : 'failed') === outcome);
-      const toSummary = (row: DeliveryRow) => toDeliverySummary(row, LISTED_ATTEMPTS);
+      const isWanted = (delivery: DeliverySummary): boolean =>
+        (state === undefined || delivery.state === state) &&
+        (outcome === undefined || outcomeOf(delivery) === outcome) &&
+        isMatchingDelivery(matches, delivery);
+      const toRow = (row: DeliveryRow) => toDeliverySummary(row, LISTED_ATTEMPTS);
       if (state === 'pending' && range === undefined) {
         const found = await pendingDeliveries(crawlerId, part, filter.retried);
-        const scan = part.limit + 1;
+        const limits = { limit: part.limit, scan: part.limit + 1 };
         const place = ({ _id, due }: DeliveryRow) => ({ at: due, rid: _id });
-        return mapListing(takePart(found, { limit: part.limit, scan }, isWanted, place), toSummary);
+        return mapListing(
+          takePart(found, limits, (row) => isWanted(toRow(row)), place),
+          toRow,
+        );
       }
       const filtersLater =
         state === 'delivered' ||
         state === 'pending' ||
         outcome === 'completed' ||
         matches !== undefined;
-      const scan = filtersLater ? LISTING_SCAN : part.limit;
-      const found = await deliveriesByAge(crawlerId, filter, part, scan);
-      const place = ({ _id, createdAt }: DeliveryRow) => ({ at: createdAt, rid: _id });
-      return mapListing(takePart(found, { limit: part.limit, scan }, isWanted, place), toSummary);
+      const conditions = {
+        crawlerId,
+        ...(state === 'failed' ? { state } : {}),
+        ...(outcome === 'failed' ? FAILED : {}),
+        ...(range === undefined ? {} : { createdAt: { $gte: range.from, $lt: range.to } }),
+      };
+      return readPart(collections.deliveries, conditions, part, {
+        field: 'createdAt',
+        direction: range === undefined ? -1 : 1,
+        projection: NO_PAGE,
+        scan: filtersLater ? LISTING_SCAN : part.limit,
+        toRow,
+        isWanted,
+      });
     },
 
     async results(selection, outcome, part, matches) {
       const { crawlerId } = selection;
       const filtersLater = outcome === 'completed' || matches !== undefined;
-      const scan = filtersLater ? LISTING_SCAN : part.limit;
-      const cursor = collections.results
-        .find<ResultRow>(
-          {
-            ...(crawlerId === undefined ? { scope: scopeKey(selection) } : { crawlerId }),
-            ...(outcome === 'failed' ? { cbStatus: { $gt: CB_STATUS.success } } : {}),
-            ...behind('storedAt', partStart(part), -1),
-          },
-          { projection: { body: 0, request: 0 } },
-        )
-        .sort({ storedAt: -1, _id: -1 })
-        .limit(scan);
-      const found = await readLight(cursor);
-      const isWanted = (row: ResultRow): boolean =>
-        (outcome !== 'completed' || row.cbStatus === CB_STATUS.success) &&
-        (matches === undefined || isMatchingResult(matches, toResultSummary(row)));
-      const place = ({ _id, storedAt }: ResultRow) => ({ at: storedAt, rid: _id });
-      const taken = takePart(found, { limit: part.limit, scan }, isWanted, place);
-      return mapListing(taken, toResultSummary);
+      const conditions = {
+        ...(crawlerId === undefined ? { scope: scopeKey(selection) } : { crawlerId }),
+        ...(outcome === 'failed' ? FAILED : {}),
+      };
+      return readPart(collections.results, conditions, part, {
+        field: 'storedAt',
+        direction: -1,
+        projection: { body: 0, request: 0 },
+        scan: filtersLater ? LISTING_SCAN : part.limit,
+        toRow: toResultSummary,
+        isWanted: (result) =>
+          (outcome === undefined || outcomeOf(result) === outcome) &&
+          isMatchingResult(matches, result),
+      });
     },
 
     failedCrawls: createFailedCrawls(collections),
@@ -218,27 +178,12 @@ export function createListings(collections: Collections): ListingStore {
   }
 }
 
+function outcomeOf({ cbStatus }: CrawlStatus): CrawlOutcome {
+  return cbStatus === CB_STATUS.success ? 'completed' : 'failed';
+}
+
 function toJobSummary(document: JobDocument): JobSummary {
-  return {
-    rid: document._id,
-    crawlerId: document.crawlerId,
-    url: document.url,
-    host: document.host,
-    method: document.method,
-    state: document.state,
-    retry: document.retry,
-    createdAt: document.createdAt,
-    dueAt: document.due,
-    firstTriedAt: document.firstTriedAt,
-    queueDeadline: document.queueDeadline,
-    lastFailure: document.lastFailure,
-    metadata: document.metadata,
-    batch: document.batch,
-    climbed: document.climbed,
-    againOf: document.againOf,
-    priority: document.priority,
-    notBefore: document.notBefore,
-  };
+  return { ...toJobFields(document), dueAt: document.due, lastFailure: document.lastFailure };
 }
 
 function toResultSummary(document: ResultRow): ResultSummary {

@@ -1,6 +1,7 @@
 import type { MaintenanceReport } from '../store.ts';
 import { repairAccounts } from './account-totals.ts';
 import type { Collections } from './collections.ts';
+import { sumParts } from './counts-document.ts';
 import { expire } from './expiry.ts';
 import { gatherParts, moveDays } from './history.ts';
 import type { Lanes } from './lanes.ts';
@@ -58,21 +59,18 @@ export function createMaintenance(collections: Collections, lanes: Lanes) {
 
 /** Wakes crawlers whose work was written by a process that died before it woke them; their number. */
 async function wakeForgotten(collections: Collections): Promise<number> {
-  const sums = await collections.counts
-    .aggregate<{ readonly _id: string }>([
-      {
-        $group: {
-          _id: '$crawlerId',
-          work: { $sum: { $add: ['waiting', 'retrying', 'deliveriesPending'].map(orZero) } },
-        },
-      },
-      { $match: { work: { $gt: 0 } } },
-    ])
-    .toArray();
+  const sums = await sumParts(collections, 'crawlerId', [
+    'waiting',
+    'retrying',
+    'deliveriesPending',
+  ]);
+  const withWork = sums.filter(({ waiting, retrying, deliveriesPending }) => {
+    return waiting + retrying + deliveriesPending > 0;
+  });
   const idle = await collections.crawlers
     .find(
       {
-        _id: { $in: sums.map(({ _id }) => _id) },
+        _id: { $in: withWork.map(({ _id }) => _id) },
         leaseOwner: null,
         wakeAt: { $gte: NO_WORK },
         pausedByMonitor: false,
@@ -82,8 +80,4 @@ async function wakeForgotten(collections: Collections): Promise<number> {
     .toArray();
   const woken = await Promise.all(idle.map(({ _id }) => setWake(collections, _id)));
   return woken.filter((at) => at !== undefined).length;
-}
-
-function orZero(field: string) {
-  return { $ifNull: [`$${field}`, 0] };
 }

@@ -100,7 +100,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       stats: createStats(collections, lanes),
       rates: createRates(collections),
       screenshots: createScreenshots(collections, lanes.accounts),
-      notices: createNotices(collections, lanes),
+      notices: createNotices(collections),
       listings: createListings(collections),
       processes: createProcesses(db, collections),
       cookieSessions: createCookieSessions(collections),

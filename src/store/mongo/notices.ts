@@ -1,37 +1,34 @@
+import type { QueuedNotice } from '../../domain/notice.ts';
 import { EPISODE_GAP_MS } from '../rules.ts';
 import type { NoticeStore } from '../store.ts';
 import type { Collections } from './collections.ts';
-import type { Lanes } from './lanes.ts';
 
 /** Notices to owners of accounts that are not sent yet. */
-export function createNotices(
-  collections: Collections,
-  lanes: Pick<Lanes, 'newWriteId'>,
-): NoticeStore {
+export function createNotices(collections: Pick<Collections, 'notices' | 'episodes'>): NoticeStore {
   return {
     async add({ noticeId, ...notice }) {
       await collections.notices.updateOne(
         { _id: noticeId },
-        { $setOnInsert: { ...notice, claim: '' } },
+        { $setOnInsert: notice },
         { upsert: true },
       );
     },
 
     async claim(now, leaseMs, limit) {
-      const due = await collections.notices
-        .find({ dueAt: { $lte: now } }, { projection: { _id: 1 } })
-        .sort({ dueAt: 1, _id: 1 })
-        .limit(limit)
-        .toArray();
-      if (due.length === 0) return [];
-      const ids = due.map((each) => each._id);
-      const claim = lanes.newWriteId();
-      await collections.notices.updateMany(
-        { _id: { $in: ids }, dueAt: { $lte: now } },
-        { $set: { dueAt: new Date(now.getTime() + leaseMs), claim }, $inc: { attempts: 1 } },
-      );
-      const claimed = await collections.notices.find({ _id: { $in: ids }, claim }).toArray();
-      return claimed.map(({ _id, claim: _claim, ...notice }) => ({ noticeId: _id, ...notice }));
+      const dueAt = new Date(now.getTime() + leaseMs);
+      const claimed: QueuedNotice[] = [];
+      while (claimed.length < limit) {
+        const next = await collections.notices.findOneAndUpdate(
+          { dueAt: { $lte: now } },
+          { $set: { dueAt }, $inc: { attempts: 1 } },
+          // Notices of an older program have the name of their claim.
+          { sort: { dueAt: 1, _id: 1 }, returnDocument: 'after', projection: { claim: 0 } },
+        );
+        if (next === null) break;
+        const { _id: noticeId, ...notice } = next;
+        claimed.push({ noticeId, ...notice });
+      }
+      return claimed;
     },
 
     async remove(noticeIds) {

@@ -1,6 +1,6 @@
 import { earliest, type QueueDepths } from '../queue-depth.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
-import type { CountsSum } from './counts-document.ts';
+import { type CountsSum, sumParts } from './counts-document.ts';
 
 /** Most crawlers whose oldest job is looked up; each is one step in an index for each reading. */
 const LOOKED_AT = 100;
@@ -18,19 +18,7 @@ type Found = Pick<CrawlerDocument, '_id' | keyof typeof FIELDS>;
 
 /** What the queues hold, see `StatsStore.queueDepths`. */
 export async function queueDepths(collections: Collections, limit: number): Promise<QueueDepths> {
-  const { counts, crawlers } = collections;
-  const sums = await counts
-    .aggregate<Depth & { readonly _id: string }>([
-      {
-        $group: {
-          _id: '$crawlerId',
-          waiting: { $sum: '$waiting' },
-          retrying: { $sum: '$retrying' },
-          running: { $sum: '$running' },
-        },
-      },
-    ])
-    .toArray();
+  const sums = await sumParts(collections, 'crawlerId', ['waiting', 'retrying', 'running']);
   const total = { waiting: 0, retrying: 0, running: 0 };
   for (const each of sums) {
     total.waiting += Math.max(each.waiting, 0);
@@ -42,7 +30,7 @@ export async function queueDepths(collections: Collections, limit: number): Prom
     .filter((each) => live(each) > 0)
     .sort((a, b) => live(b) - live(a) || (a._id < b._id ? -1 : 1))
     .slice(0, LOOKED_AT);
-  const found: Found[] = await crawlers
+  const found: Found[] = await collections.crawlers
     .find({ _id: { $in: longest.map(({ _id }) => _id) } }, { projection: FIELDS })
     .toArray();
   const known = new Map(found.map((each) => [each._id, each]));

@@ -1,5 +1,5 @@
 import type { Document } from 'mongodb';
-import { refillWaitMs } from '../../domain/allowance.ts';
+import { type Allowance, refillWaitMs } from '../../domain/allowance.ts';
 import { toWall } from '../../domain/clock.ts';
 import type { RateStore } from '../store.ts';
 import { quickly } from './client-options.ts';
@@ -29,7 +29,9 @@ export function createRates(collections: Collections): RateStore {
       const latest = new Date(Math.max(...group.map((each) => each.now.getTime())));
       const now = toWall(collections.time, latest);
       const wanted = group.reduce((sum, each) => sum + each.count, 0);
-      const bucket = await takeTokens(collections, key, { perSecond, wanted, now });
+      const allowance = { capacity: perSecond, refillMs: 1_000 };
+      const most = { $min: [wanted, { $floor: '$left' }] };
+      const bucket = await takeTokens(collections, key, allowance, most, now);
       let granted = bucket?.granted ?? 0;
       const missing = 1 - (bucket?.left ?? 0);
       const wait = Math.max(Math.ceil((missing * 1_000) / perSecond), 1);
@@ -44,20 +46,12 @@ export function createRates(collections: Collections): RateStore {
 
   return {
     async takeWhole(key, count, allowance, now) {
-      const { capacity, refillMs } = allowance;
       const at = toWall(collections.time, now);
-      const before = lastTaken(at);
-      const passedMs = { $max: [0, { $subtract: [at, before] }] };
-      const refill = { $divide: [{ $multiply: [passedMs, capacity] }, refillMs] };
-      const full = { $min: [capacity, { $add: [{ $ifNull: ['$left', capacity] }, refill] }] };
-      const bucket = await upserted(collections, `whole:${key}`, [
-        { $set: { left: full, at: { $max: [before, at] } } },
-        { $set: { granted: { $cond: [{ $lte: [count, '$left'] }, 1, 0] } } },
-        { $set: { left: { $subtract: ['$left', { $multiply: ['$granted', count] }] } } },
-      ]);
+      const whole = { $cond: [{ $lte: [count, '$left'] }, count, 0] };
+      const bucket = await takeTokens(collections, `whole:${key}`, allowance, whole, at);
       const left = bucket?.left ?? 0;
       return {
-        granted: bucket?.granted === 1,
+        granted: bucket?.granted === count,
         left: Math.floor(left),
         retryAfterMs: refillWaitMs(allowance, left, count),
       };
@@ -67,43 +61,27 @@ export function createRates(collections: Collections): RateStore {
   };
 }
 
-/**
- * When the bucket was last used. A time far in the future was written by a machine whose clock was
- * wrong, and is ignored.
- */
-function lastTaken(now: Date) {
-  const soon = new Date(now.getTime() + MAX_AHEAD_MS);
-  return { $cond: [{ $lte: [{ $ifNull: ['$at', now] }, soon] }, { $ifNull: ['$at', now] }, now] };
-}
-
+/** Fills up a bucket for the time that has passed, and takes `granted` from it, an expression. */
 async function takeTokens(
-  collections: Collections,
+  { rates }: Collections,
   key: string,
-  {
-    perSecond,
-    wanted,
-    now,
-  }: { readonly perSecond: number; readonly wanted: number; readonly now: Date },
+  { capacity, refillMs }: Allowance,
+  granted: Document,
+  now: Date,
 ) {
-  const before = lastTaken(now);
+  const last = { $ifNull: ['$at', now] };
+  // One far in the future was written by a machine whose clock was wrong, and is ignored.
+  const before = { $cond: [{ $lte: [last, new Date(now.getTime() + MAX_AHEAD_MS)] }, last, now] };
   const passedMs = { $max: [0, { $subtract: [now, before] }] };
-  const refill = { $divide: [{ $multiply: [passedMs, perSecond] }, 1_000] };
-  const full = { $min: [perSecond, { $add: [{ $ifNull: ['$left', perSecond] }, refill] }] };
+  const refill = { $divide: [{ $multiply: [passedMs, capacity] }, refillMs] };
+  const full = { $min: [capacity, { $add: [{ $ifNull: ['$left', capacity] }, refill] }] };
   const update = [
     { $set: { left: full, at: { $max: [before, now] } } },
-    { $set: { granted: { $min: [wanted, { $floor: '$left' }] } } },
+    { $set: { granted } },
     { $set: { left: { $subtract: ['$left', '$granted'] } } },
   ];
-  return upserted(collections, key, update);
-}
-
-async function upserted(collections: Collections, key: string, update: Document[]) {
   const options = { upsert: true, returnDocument: 'after', ...quickly } as const;
-  try {
-    return await collections.rates.findOneAndUpdate({ _id: key }, update, options);
-  } catch (error) {
-    // Two calls found no bucket, and the other one inserted it.
-    if (!isDuplicate(error)) throw error;
-    return collections.rates.findOneAndUpdate({ _id: key }, update, options);
-  }
+  const take = () => rates.findOneAndUpdate({ _id: key }, update, options);
+  // Of two calls that found no bucket, the other one has inserted it.
+  return take().catch((error: unknown) => (isDuplicate(error) ? take() : Promise.reject(error)));
 }

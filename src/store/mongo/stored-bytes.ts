@@ -1,3 +1,4 @@
+import type { Collection, Document } from 'mongodb';
 import { chargedBytes } from '../../domain/quotas.ts';
 import { MAX_SUMMED_RESULTS } from '../rules.ts';
 import type { ResultScope, ResultTotals } from '../store.ts';
@@ -18,25 +19,34 @@ interface Sum {
   readonly bytes: number;
 }
 
-const SUM = { $group: { _id: null, n: { $sum: 1 }, bytes: { $sum: '$size' } } };
-
-function total(sums: readonly Sum[]): number {
-  return sums.reduce((all, { n, bytes }) => all + bytes + n * chargedBytes(0), 0);
+/** The number of documents, and the bytes they count for, by the index `hint`, which has the size. */
+async function sumUp<Stored extends Document>(
+  collection: Collection<Stored>,
+  hint: string,
+  filter: object,
+  limit?: number,
+): Promise<Sum> {
+  const [sum = { n: 0, bytes: 0 }] = await collection
+    .aggregate<Sum>(
+      [
+        { $match: filter },
+        ...(limit === undefined ? [] : [{ $limit: limit }]),
+        { $group: { _id: null, n: { $sum: 1 }, bytes: { $sum: '$size' } } },
+      ],
+      { hint, maxTimeMS: MEASURE_MS },
+    )
+    .toArray();
+  return { n: sum.n, bytes: sum.bytes + sum.n * chargedBytes(0) };
 }
 
 /** The bytes that the deliveries of crawlers count for as stored. */
 export async function keptBytes(
-  collections: Collections,
+  { deliveries }: Collections,
   crawlerIds: readonly string[],
 ): Promise<number> {
   if (crawlerIds.length === 0) return 0;
-  const sums = await collections.deliveries
-    .aggregate<Sum>([{ $match: { crawlerId: { $in: [...crawlerIds] } } }, SUM], {
-      hint: 'created_rid_size',
-      maxTimeMS: MEASURE_MS,
-    })
-    .toArray();
-  return total(sums);
+  const filter = { crawlerId: { $in: [...crawlerIds] } };
+  return (await sumUp(deliveries, 'created_rid_size', filter)).bytes;
 }
 
 /** The results of a token and the bytes they count for. */
@@ -44,14 +54,10 @@ export async function resultTotals(
   collections: Collections,
   scope: ResultScope,
 ): Promise<ResultTotals | undefined> {
-  const sums = await collections.results
-    .aggregate<Sum>(
-      [{ $match: { scope: scopeKey(scope) } }, { $limit: MAX_SUMMED_RESULTS + 1 }, SUM],
-      { hint: 'time_size', maxTimeMS: MEASURE_MS },
-    )
-    .toArray();
-  const results = sums[0]?.n ?? 0;
-  return results > MAX_SUMMED_RESULTS ? undefined : { results, bytes: total(sums) };
+  const filter = { scope: scopeKey(scope) };
+  const most = MAX_SUMMED_RESULTS + 1;
+  const { n, bytes } = await sumUp(collections.results, 'time_size', filter, most);
+  return n === most ? undefined : { results: n, bytes };
 }
 
 /**
@@ -92,20 +98,11 @@ export async function measureStored(collections: Collections, accountId: string)
     .find({ accountId }, { projection: { _id: 1 } })
     .map(({ _id }) => _id)
     .toArray();
-  const results = await collections.results
-    .aggregate<Sum>([{ $match: { scope: { $in: scopeKeys(accountId) } } }, SUM], {
-      hint: 'time_size',
-      maxTimeMS: MEASURE_MS,
-    })
-    .toArray();
-  const screenshots = await collections.screenshots
-    .aggregate<Sum>([{ $match: { accountId } }, SUM], {
-      hint: 'account_size',
-      maxTimeMS: MEASURE_MS,
-    })
-    .toArray();
+  const scope = { $in: scopeKeys(accountId) };
+  const results = await sumUp(collections.results, 'time_size', { scope });
+  const screenshots = await sumUp(collections.screenshots, 'account_size', { accountId });
   const kept = await keptBytes(collections, crawlers);
-  const off = total(results) + total(screenshots) + kept - (before.storedBytes ?? 0);
+  const off = results.bytes + screenshots.bytes + kept - (before.storedBytes ?? 0);
   if (off !== 0)
     await collections.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes: off } });
 }
