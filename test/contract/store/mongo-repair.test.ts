@@ -51,7 +51,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       await store.maintain(at(2 * MINUTE));
       expect(await c.jobs.countDocuments({})).toBe(2);
       expect(await c.removals.countDocuments()).toBe(0);
-      expect(await store.accounts.queued(accountId)).toBe(2);
+      expect((await store.accounts.usage(accountId))?.queued).toBe(2);
     }),
   );
 
@@ -74,7 +74,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       await c.accounts.updateOne({ _id: accountId }, { $inc: wrong });
       await store.maintain(at(2));
       expect(await store.accounts.usage(accountId)).toEqual(right);
-      expect(await store.accounts.queued(accountId)).toBe(2);
+      expect((await store.accounts.usage(accountId))?.queued).toBe(2);
     }),
   );
 });
@@ -194,7 +194,7 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
       await store.queue.purge(crawlerId, at(2));
       expect(await counters(made)).toMatchObject({ waiting: 0, purged: 5 });
       await store.maintain(at(3));
-      expect(await store.accounts.queued(accountId)).toBe(0);
+      expect((await store.accounts.usage(accountId))?.queued).toBe(0);
     }),
   );
 });
