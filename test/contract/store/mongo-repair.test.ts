@@ -56,6 +56,22 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
   );
 
   test(
+    'an account that it removed keeps no cookies and no proxies',
+    withDocuments(async ({ store, account }, c) => {
+      const { accountId } = await account();
+      const scope = { accountId, tokenType: 'javascript' } as const;
+      await store.proxyPools.replace(accountId, 0, 'sealed');
+      await store.cookieSessions.change(scope, 's', [{ set: [], removed: [] }], at(0));
+      await c.removedAccounts.insertOne({ _id: accountId, removedAt: at(0) });
+      await c.accounts.deleteOne({ _id: accountId });
+      expect(await c.cookieSessions.countDocuments()).toBe(1);
+      await store.maintain(at(1));
+      expect(await c.proxyPools.countDocuments()).toBe(0);
+      expect(await c.cookieSessions.countDocuments()).toBe(0);
+    }),
+  );
+
+  test(
     'counters of an account that a crash left wrong are put right',
     withDocuments(async ({ store, account, crawler, running, push }, c) => {
       const { accountId } = await account();
