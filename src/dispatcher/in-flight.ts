@@ -3,11 +3,8 @@ import { createTransientMap } from '../domain/transient-map.ts';
 /** Work in flight, by `rid`, each with its own abort. */
 export interface InFlight {
   readonly size: number;
-  has(rid: string): boolean;
   /** Starts `work`, which leaves the set when it resolves or rejects. */
   start(rid: string, work: (signal: AbortSignal) => Promise<void>): void;
-  /** Aborts one; does nothing when it is not in flight. */
-  abort(rid: string, reason: WorkAborted): void;
   abortAll(reason: WorkAborted): void;
 }
 
@@ -29,7 +26,6 @@ export function createInFlight(onSettled: () => void): InFlight {
     get size() {
       return controllers.size;
     },
-    has: (rid) => controllers.has(rid),
     start(rid, work) {
       const controller = new AbortController();
       controllers.set(rid, controller);
@@ -37,9 +33,6 @@ export function createInFlight(onSettled: () => void): InFlight {
         controllers.delete(rid);
         onSettled();
       });
-    },
-    abort(rid, reason) {
-      controllers.get(rid)?.abort(reason);
     },
     abortAll(reason) {
       for (const controller of controllers.values()) controller.abort(reason);

@@ -28,6 +28,8 @@ export interface AccountUsage {
   readonly concurrency: number;
   readonly storedBytes: number;
   readonly queuedBytes: number;
+  /** Waiting and retrying URLs of its crawlers. */
+  readonly queued: number;
 }
 
 /** The limits of an account: its own ones, else those of the service. */

@@ -122,8 +122,6 @@ export interface AccountStore {
    * removes its results, a batch at a time.
    */
   remove(accountId: string, now: Date): Promise<boolean>;
-  /** The waiting and retrying URLs of all its crawlers. */
-  queued(accountId: string): Promise<number>;
   /**
    * The use of its quotas, from counters that change together with what they count; undefined if
    * there is no such account.

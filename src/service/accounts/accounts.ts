@@ -86,11 +86,11 @@ export function createAccountManagement(deps: {
     }
   }
 
+  const queuedOf = async ({ accountId }: Account): Promise<number> =>
+    (await accounts.usage(accountId))?.queued ?? 0;
+
   async function details(account: Account): Promise<AccountDetails> {
-    const [queued, quotas] = await Promise.all([
-      accounts.queued(account.accountId),
-      deps.quotas.report(account),
-    ]);
+    const [queued, quotas] = await Promise.all([queuedOf(account), deps.quotas.report(account)]);
     return { account, queued, quotas };
   }
 
@@ -123,7 +123,7 @@ export function createAccountManagement(deps: {
       return Promise.all(
         page.map(async (account) => ({
           account,
-          queued: await accounts.queued(account.accountId),
+          queued: await queuedOf(account),
           quotas: undefined,
         })),
       );

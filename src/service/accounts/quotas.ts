@@ -93,7 +93,13 @@ const STORAGE_RETRY_MS = 60_000;
 const RESERVED_RETRY_MS = 1_000;
 const QUEUE_RETRY_MS = 5_000;
 
-const NOTHING: AccountUsage = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
+const NOTHING: AccountUsage = {
+  crawlers: 0,
+  concurrency: 0,
+  storedBytes: 0,
+  queuedBytes: 0,
+  queued: 0,
+};
 const NOTHING_ADDED = { addedBytes: 0, storedBytes: 0 };
 
 /** The cached use of an account, and the bytes this process has queued and stored since it was read. */

@@ -1,5 +1,6 @@
 import type { Account, TokenOwner } from '../../domain/account.ts';
 import { accountExists, accountHasCrawlers, tokenTaken } from '../../domain/errors.ts';
+import type { AccountUsage } from '../../domain/quotas.ts';
 import type { AccountStore } from '../store.ts';
 import type { AccountIncrements } from './account-increments.ts';
 import type { AccountDocument, Collections } from './collections.ts';
@@ -10,16 +11,23 @@ export function createAccounts(
   collections: Collections,
   increments: AccountIncrements,
 ): AccountStore {
+  /** The totals of an account that was just read, with what this process has gathered. */
+  function usageOf(document: AccountDocument): AccountUsage {
+    const { crawlers = 0, concurrency = 0 } = document;
+    return { crawlers, concurrency, ...increments.read(document) };
+  }
+
   async function findByTokenHash(hash: string): Promise<TokenOwner | undefined> {
     const document = await collections.accounts.findOne({ hashes: hash });
     if (document === null) return undefined;
     const tokenType = document.normalHash === hash ? 'normal' : 'javascript';
-    const { queued, queuedBytes, storedBytes } = increments.read(document);
-    const { crawlers = 0, concurrency = 0 } = document;
-    increments.note(document._id, queued);
-    const readAtMs = performance.now();
-    const usage = { crawlers, concurrency, queuedBytes, storedBytes, readAtMs };
-    return { account: toAccount(document), tokenType, usage };
+    const usage = usageOf(document);
+    increments.note(document._id, usage.queued);
+    return {
+      account: toAccount(document),
+      tokenType,
+      usage: { ...usage, readAtMs: performance.now() },
+    };
   }
 
   /** The name, in its own case, that an account has. */
@@ -128,24 +136,13 @@ export function createAccounts(
       return deletedCount > 0;
     },
 
-    async queued(accountId) {
-      await increments.flush();
-      const document = await collections.accounts.findOne(
-        { _id: accountId },
-        { projection: { queued: 1 } },
-      );
-      return document?.queued ?? 0;
-    },
-
     async usage(accountId) {
       await increments.flush();
       const document = await collections.accounts.findOne(
         { _id: accountId },
-        { projection: { crawlers: 1, concurrency: 1, storedBytes: 1, queuedBytes: 1 } },
+        { projection: { queued: 1, crawlers: 1, concurrency: 1, storedBytes: 1, queuedBytes: 1 } },
       );
-      if (document === null) return undefined;
-      const { crawlers = 0, concurrency = 0, storedBytes = 0, queuedBytes = 0 } = document;
-      return { crawlers, concurrency, storedBytes, queuedBytes };
+      return document === null ? undefined : usageOf(document);
     },
   };
 }

@@ -1,4 +1,5 @@
-import { type Db, MongoServerError } from 'mongodb';
+import type { Db } from 'mongodb';
+import { isDuplicate } from './mongo-errors.ts';
 
 /** What the processes have agreed on. */
 export interface AgreedTime {
@@ -54,7 +55,6 @@ export function agreeOn(
 }
 
 const _id = 'service_time';
-const DUPLICATE_KEY = 11_000;
 
 interface TimeDocument extends AgreedTime {
   readonly _id: typeof _id;
@@ -81,7 +81,7 @@ export function createTimeServer(db: Db): TimeServer {
         await meta.insertOne({ _id, ...agreed });
         return true;
       } catch (error) {
-        if (error instanceof MongoServerError && error.code === DUPLICATE_KEY) return false;
+        if (isDuplicate(error)) return false;
         throw error;
       }
     },

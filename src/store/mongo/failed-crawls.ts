@@ -2,30 +2,20 @@ import { defined } from '../../domain/defined.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import type { FailedCrawl, ReadFailedCrawls } from '../failed-crawls.ts';
 import { parseDetails } from '../stored-details.ts';
-import type { Collections } from './collections.ts';
+import type { Collections, DeliveryDocument, ResultDocument } from './collections.ts';
 import { readPart } from './read-part.ts';
 import { scopeKey } from './records.ts';
 
-interface Row {
-  readonly _id: string;
-  readonly createdAt?: Date;
-  readonly storedAt?: Date;
-  readonly pushedUrl: string;
-  readonly cbStatus: number;
-  readonly originalStatus: number;
-  readonly extras: string;
-  readonly request?: string;
-}
-
 const FIELDS = {
-  createdAt: 1,
-  storedAt: 1,
   pushedUrl: 1,
   cbStatus: 1,
   originalStatus: 1,
   extras: 1,
   request: 1,
 } as const;
+
+type Row = Pick<ResultDocument, '_id' | keyof typeof FIELDS> &
+  Partial<Pick<ResultDocument, 'storedAt'> & Pick<DeliveryDocument, 'createdAt'>>;
 
 /** Creates `ListingStore.failedCrawls`. */
 export function createFailedCrawls({ deliveries, results }: Collections): ReadFailedCrawls {
@@ -40,7 +30,8 @@ export function createFailedCrawls({ deliveries, results }: Collections): ReadFa
       ...(range === undefined ? {} : { [field]: { $gte: range.from, $lt: range.to } }),
       ...(rids === undefined ? {} : { _id: { $in: [...rids] } }),
     };
-    const read = { field, projection: FIELDS, toRow: toFailedCrawl } as const;
+    const projection = { ...FIELDS, [field]: 1 };
+    const read = { field, projection, toRow: toFailedCrawl } as const;
     return delivers
       ? readPart(deliveries, filter, part, read)
       : readPart(results, filter, part, read);

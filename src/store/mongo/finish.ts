@@ -11,7 +11,7 @@ import { expectAll, type JobWrites, jobWrites, Mismatch } from './endings.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
-import { endKeys } from './unique-keys.ts';
+import { freeKeys } from './unique-keys.ts';
 
 /** What one transaction writes of a crawler. */
 export interface Work {
@@ -55,7 +55,7 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
       const gone = await jobs.deleteMany({ _id: { $in: [...rids] }, ...filter }, { session });
       expectAll(gone.deletedCount, rids.length);
     }
-    await endKeys(collections, crawlerId, writes.gone, session);
+    await freeKeys(collections, crawlerId, writes.gone, 'ended', session);
     await countBatchEnds(collections, lane, { ends: writes.batchEnds, keptAt }, session);
     if (writes.results.length > 0) await results.insertMany(writes.results, { session });
     if (writes.deliveries.length > 0) await deliveries.insertMany(writes.deliveries, { session });

@@ -2,12 +2,6 @@ import { defined } from '../../domain/defined.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import type { Collections, JobDocument } from './collections.ts';
 
-/** What a write on a job has to know of it. */
-export type JobFacts = Pick<
-  JobDocument,
-  'attempt' | 'retry' | 'gen' | 'size' | 'state' | 'epoch' | 'priority' | 'uniqueKey' | 'batchId'
->;
-
 const FIELDS = {
   attempt: 1,
   retry: 1,
@@ -19,6 +13,10 @@ const FIELDS = {
   uniqueKey: 1,
   batchId: 1,
 } as const;
+
+/** What a write on a job has to know of it. */
+export type JobFacts = Pick<JobDocument, keyof typeof FIELDS>;
+
 /** Jobs that one process remembers: those that its runs have found, or have in flight. */
 const MAX_KNOWN = 50_000;
 

@@ -40,7 +40,7 @@ export function removeJobs(
       // What another write has changed since the snapshot is a conflict.
       await jobs.deleteMany({ _id: { $in: rids } }, { session });
       const gone = found.map(({ _id: rid, uniqueKey }) => ({ rid, uniqueKey }));
-      await freeKeys(collections, crawlerId, gone, session);
+      await freeKeys(collections, crawlerId, gone, 'removed', session);
       for (const { state, size = 0 } of found) delta.remove({ state, size }, end);
       return rids;
     });

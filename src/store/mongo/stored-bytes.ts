@@ -61,8 +61,8 @@ export async function resultTotals(
 }
 
 /**
- * Removes a batch of the results of removed accounts. An account is forgotten once nothing can be
- * stored for it any more.
+ * Removes what removed accounts have left: their cookies and proxies, and a batch of their results.
+ * An account is forgotten once nothing can be stored for it any more.
  */
 export async function sweepRemovedAccounts(
   collections: Collections,
@@ -73,6 +73,9 @@ export async function sweepRemovedAccounts(
   for (const { _id: accountId, removedAt } of await collections.removedAccounts.find().toArray()) {
     const scopes = scopeKeys(accountId);
     const scope = { $in: scopes };
+    // The process that removed the account may have died before these went.
+    await collections.cookieSessions.deleteMany({ accountId });
+    await collections.proxyPools.deleteOne({ _id: accountId });
     const { found } = await deleteBatch(collections.results, { scope }, batch - swept);
     swept += found.length;
     if (swept >= batch) break;

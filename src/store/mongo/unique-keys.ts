@@ -114,39 +114,26 @@ async function stillHeld(
   );
 }
 
-/** Frees the keys of jobs that have ended, but for those that hold until a time. */
-export async function endKeys(
-  { uniqueKeys }: Collections,
-  crawlerId: string,
-  jobs: readonly KeyOfJob[],
-  session: ClientSession,
-): Promise<void> {
-  const held = namesOf(crawlerId, jobs);
-  if (held.length === 0) return;
-  await uniqueKeys.deleteMany({ $or: held, expiresAt: { $exists: false } }, { session });
-}
-
-/** Frees the keys of jobs that were removed. */
-export async function freeKeys(
-  { uniqueKeys }: Collections,
-  crawlerId: string,
-  jobs: readonly KeyOfJob[],
-  session: ClientSession,
-): Promise<void> {
-  const held = namesOf(crawlerId, jobs);
-  if (held.length > 0) await uniqueKeys.deleteMany({ $or: held }, { session });
-}
-
 /** A job and its key, if it has one. */
 interface KeyOfJob {
   readonly rid: string;
   readonly uniqueKey?: string | undefined;
 }
 
-function namesOf(crawlerId: string, jobs: readonly KeyOfJob[]) {
-  return jobs.flatMap(({ rid, uniqueKey }) =>
+/** Frees the keys of jobs that are gone; one that holds until a time only if its job was removed. */
+export async function freeKeys(
+  { uniqueKeys }: Collections,
+  crawlerId: string,
+  jobs: readonly KeyOfJob[],
+  how: 'ended' | 'removed',
+  session: ClientSession,
+): Promise<void> {
+  const held = jobs.flatMap(({ rid, uniqueKey }) =>
     uniqueKey === undefined ? [] : [{ _id: keyId(crawlerId, uniqueKey), rid }],
   );
+  if (held.length === 0) return;
+  const which = how === 'ended' ? { expiresAt: { $exists: false } } : {};
+  await uniqueKeys.deleteMany({ $or: held, ...which }, { session });
 }
 
 function keyId(crawlerId: string, key: string): string {

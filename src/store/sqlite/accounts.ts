@@ -93,15 +93,10 @@ function remove(sql: Sql, accountId: string, now: Date): boolean {
   return true;
 }
 
-function queued(sql: Sql, accountId: string): number {
-  return Number(
-    sql.get('SELECT queued FROM accounts WHERE account_id = ?', accountId)?.queued ?? 0,
-  );
-}
-
 function usage(sql: Sql, accountId: string): AccountUsage | undefined {
   const row = sql.get(
-    'SELECT crawlers, concurrency, stored_bytes, queued_bytes FROM accounts WHERE account_id = ?',
+    `SELECT crawlers, concurrency, stored_bytes, queued_bytes, queued FROM accounts
+      WHERE account_id = ?`,
     accountId,
   );
   if (row === undefined) return undefined;
@@ -110,6 +105,7 @@ function usage(sql: Sql, accountId: string): AccountUsage | undefined {
     concurrency: Number(row.concurrency),
     storedBytes: Number(row.stored_bytes),
     queuedBytes: Number(row.queued_bytes),
+    queued: Number(row.queued),
   };
 }
 
@@ -132,6 +128,5 @@ export const accounts = {
   list,
   update,
   remove,
-  queued,
   usage,
 } satisfies InThread<AccountStore>;

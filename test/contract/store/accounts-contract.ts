@@ -137,21 +137,21 @@ export function accountsContract(open: OpenStore): void {
       withStore(open, async ({ store, account, crawler, push, lease }) => {
         const { accountId } = await account();
         const [first, second] = [await crawler({ accountId }), await crawler({ accountId })];
-        expect(await store.accounts.queued(accountId)).toBe(0);
+        expect((await store.accounts.usage(accountId))?.queued).toBe(0);
         await push(makeJobs(first, 3));
         await push(makeJobs(second, 2));
-        expect(await store.accounts.queued(accountId)).toBe(5);
+        expect((await store.accounts.usage(accountId))?.queued).toBe(5);
         const held = await lease(first);
         const { jobs } = await claimJobs(store, held, 2, at(0));
-        expect(await store.accounts.queued(accountId)).toBe(3);
+        expect((await store.accounts.usage(accountId))?.queued).toBe(3);
         await finishJobs(
           store,
           jobs.map((job) => toRetry(job, at(1_000))),
           at(0),
           held,
         );
-        expect(await store.accounts.queued(accountId)).toBe(5);
-        expect(await store.accounts.queued(newId())).toBe(0);
+        expect((await store.accounts.usage(accountId))?.queued).toBe(5);
+        expect(await store.accounts.usage(newId())).toBeUndefined();
       }),
     );
   });

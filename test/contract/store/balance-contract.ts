@@ -157,7 +157,7 @@ export function balanceContract(open: OpenStore): void {
     expect(counters).toMatchObject({ waiting, running, retrying });
     const { completed, failed, deleted, purged, pushed } = counters;
     expect(pushed).toBe(waiting + running + retrying + completed + failed + deleted + purged);
-    expect(await bench.store.accounts.queued(crawler.accountId)).toBe(waiting + retrying);
+    expect((await bench.store.accounts.usage(crawler.accountId))?.queued).toBe(waiting + retrying);
     const scope = { accountId: crawler.accountId, tokenType: 'normal' } as const;
     expect(await bench.store.results.count(scope)).toBe(
       completed + failed - counters.deliveriesPending,

@@ -286,7 +286,7 @@ export function crawlersContract(open: OpenStore): void {
         }
         expect((await claimJobs(store, lease, 9, at(0))).jobs).toEqual([]);
         expect(await store.queue.crawlersWithWorkDue(at(60_000), 9)).toEqual([other.crawlerId]);
-        expect(await store.accounts.queued(accountId)).toBe(2);
+        expect((await store.accounts.usage(accountId))?.queued).toBe(2);
         expect((await counters(other)).waiting).toBe(2);
         expect(await store.results.count(scope)).toBe(1);
 

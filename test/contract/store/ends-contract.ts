@@ -178,7 +178,7 @@ export function endsContract(open: OpenStore): void {
         expect(deleted.toSorted()).toEqual(rids.slice(0, 3).toSorted());
         expect(await counters(made)).toMatchObject({ waiting: 1, running: 0, deleted: 3 });
         expect(await counters(other)).toMatchObject({ waiting: 1, deleted: 0 });
-        expect(await store.accounts.queued(accountId)).toBe(2);
+        expect((await store.accounts.usage(accountId))?.queued).toBe(2);
         expect(await store.queue.deleteJobs(made.crawlerId, rids, at(2))).toEqual([]);
       }),
     );
@@ -202,7 +202,7 @@ export function endsContract(open: OpenStore): void {
         });
         expect(await store.results.count({ accountId, tokenType: 'normal' })).toBe(0);
         expect(await store.deliveries.get(doomed.crawlerId, end.rid)).toBeUndefined();
-        expect(await store.accounts.queued(accountId)).toBe(0);
+        expect((await store.accounts.usage(accountId))?.queued).toBe(0);
       }),
     );
   });
@@ -255,7 +255,7 @@ export function endsContract(open: OpenStore): void {
         expect(await store.queue.finish(overdue.map(expired), at(100))).toEqual(['won', 'won']);
         expect(await store.queue.finish(overdue.map(expired), at(100))).toEqual(['lost', 'lost']);
         expect(await counters(made)).toMatchObject({ waiting: 0, running: 1, failed: 2 });
-        expect(await store.accounts.queued(made.accountId)).toBe(0);
+        expect((await store.accounts.usage(made.accountId))?.queued).toBe(0);
         const days = await store.stats.history([made.crawlerId], {});
         const day = only(days.get(made.crawlerId) ?? []);
         expect(day).toMatchObject({ timeouts: 2, failed: 2, billed: 0, byCbStatus: { 699: 2 } });

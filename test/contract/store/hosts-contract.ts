@@ -80,7 +80,7 @@ export function hostsContract(open: OpenStore): void {
         expect(await store.hosts.purge(crawlerId, 'a.example', 3, at(1))).toBe(2);
         expect(await store.hosts.purge(crawlerId, 'a.example', 3, at(1))).toBe(0);
         expect(await counters(made)).toMatchObject({ waiting: 2, purged: 5, pushed: 7 });
-        expect(await store.accounts.queued(accountId)).toBe(2);
+        expect((await store.accounts.usage(accountId))?.queued).toBe(2);
         const { rows } = await store.listings.jobs(crawlerId, undefined, { limit: 9 });
         expect(rows).toHaveLength(2);
         const days = (await store.stats.history([crawlerId], {})).get(crawlerId);

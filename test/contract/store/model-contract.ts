@@ -412,7 +412,7 @@ class Life {
     expect(await this.#bench.store.queue.countScheduled(this.#crawler.crawlerId, now)).toBe(
       scheduled.length,
     );
-    expect(await this.#bench.store.accounts.queued(this.#crawler.accountId)).toBe(
+    expect((await this.#bench.store.accounts.usage(this.#crawler.accountId))?.queued).toBe(
       waiting + retrying,
     );
   }

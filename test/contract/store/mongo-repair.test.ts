@@ -51,7 +51,23 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       await store.maintain(at(2 * MINUTE));
       expect(await c.jobs.countDocuments({})).toBe(2);
       expect(await c.removals.countDocuments()).toBe(0);
-      expect(await store.accounts.queued(accountId)).toBe(2);
+      expect((await store.accounts.usage(accountId))?.queued).toBe(2);
+    }),
+  );
+
+  test(
+    'an account that it removed keeps no cookies and no proxies',
+    withDocuments(async ({ store, account }, c) => {
+      const { accountId } = await account();
+      const scope = { accountId, tokenType: 'javascript' } as const;
+      await store.proxyPools.replace(accountId, 0, 'sealed');
+      await store.cookieSessions.change(scope, 's', [{ set: [], removed: [] }], at(0));
+      await c.removedAccounts.insertOne({ _id: accountId, removedAt: at(0) });
+      await c.accounts.deleteOne({ _id: accountId });
+      expect(await c.cookieSessions.countDocuments()).toBe(1);
+      await store.maintain(at(1));
+      expect(await c.proxyPools.countDocuments()).toBe(0);
+      expect(await c.cookieSessions.countDocuments()).toBe(0);
     }),
   );
 
@@ -74,7 +90,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       await c.accounts.updateOne({ _id: accountId }, { $inc: wrong });
       await store.maintain(at(2));
       expect(await store.accounts.usage(accountId)).toEqual(right);
-      expect(await store.accounts.queued(accountId)).toBe(2);
+      expect((await store.accounts.usage(accountId))?.queued).toBe(2);
     }),
   );
 });
@@ -194,7 +210,7 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
       await store.queue.purge(crawlerId, at(2));
       expect(await counters(made)).toMatchObject({ waiting: 0, purged: 5 });
       await store.maintain(at(3));
-      expect(await store.accounts.queued(accountId)).toBe(0);
+      expect((await store.accounts.usage(accountId))?.queued).toBe(0);
     }),
   );
 });

@@ -40,7 +40,7 @@ export function purgeContract(open: OpenStore): void {
         expect((await claimJobs(store, next, 9, now)).jobs).toHaveLength(1);
         const ended = { completed: 1, purged: 5, running: 1, waiting: 0, pushed: 7 };
         expect(await counters(made)).toMatchObject(ended);
-        expect(await store.accounts.queued(accountId)).toBe(0);
+        expect((await store.accounts.usage(accountId))?.queued).toBe(0);
         const days = (await store.stats.history([crawlerId], {})).get(crawlerId);
         expect(days).toMatchObject([{ pushed: 7, purged: 5, success: 1, retries: 1 }]);
         const { rows } = await store.listings.jobs(crawlerId, undefined, { limit: 9 });

@@ -137,7 +137,7 @@ export function pushContract(open: OpenStore): void {
           'crawler_queue_full',
         ]);
         expect((await counters(first)).waiting).toBe(3);
-        expect(await store.accounts.queued(accountId)).toBe(4);
+        expect((await store.accounts.usage(accountId))?.queued).toBe(4);
       }),
     );
 
@@ -174,7 +174,7 @@ export function pushContract(open: OpenStore): void {
         expect(refusals(refused)).toEqual(['account_queue_full']);
         await claimJobs(store, await lease(second), 1, at(0));
         expect(admitted(await push(makeJobs(first, 1), at(0), limits))).toHaveLength(1);
-        expect(await store.accounts.queued(accountId)).toBe(11);
+        expect((await store.accounts.usage(accountId))?.queued).toBe(11);
       }),
     );
 
@@ -208,7 +208,7 @@ export function pushContract(open: OpenStore): void {
         );
         expect(receipts.filter(({ crossedAccountLimit }) => crossedAccountLimit)).toHaveLength(1);
         expect(receipts.flatMap(admitted)).toHaveLength(21);
-        expect(await store.accounts.queued(made.accountId)).toBe(21);
+        expect((await store.accounts.usage(made.accountId))?.queued).toBe(21);
       }),
     );
   });

@@ -45,7 +45,7 @@ export function quotasContract(open: OpenStore): void {
       withStore(open, async ({ store, account }) => {
         const { accountId } = await account();
         const usage = () => store.accounts.usage(accountId);
-        const none = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
+        const none = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0, queued: 0 };
         expect(await usage()).toEqual(none);
         const quota = { crawlers: 2, concurrency: 50 };
         const first = makeCrawler(accountId, { concurrency: 20 });

@@ -55,11 +55,12 @@ test('a database of before quotas counts what its accounts use, and its results 
   expect(await query('SELECT host, priority, unique_key FROM jobs', [])).toEqual([
     { host: 'example.com', priority: 5, unique_key: null },
   ]);
-  const none = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
+  const none = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0, queued: 0 };
   expect(await store.accounts.usage('b')).toEqual(none);
   expect(await store.accounts.usage('a')).toEqual({
     crawlers: 1,
     concurrency: 30,
+    queued: 1,
     storedBytes: chargedBytes(100) + chargedBytes(20),
     queuedBytes: chargedJobBytes(job),
   });

@@ -37,7 +37,7 @@ export function wakingContract(open: OpenStore): void {
         }
         const none = { waiting: 0, running: 0, retrying: 0 };
         expect(await counters(made)).toMatchObject({ ...none, pushed: 3, deleted: 3 });
-        expect(await store.accounts.queued(made.accountId)).toBe(0);
+        expect((await store.accounts.usage(made.accountId))?.queued).toBe(0);
       }),
     );
 
@@ -57,7 +57,7 @@ export function wakingContract(open: OpenStore): void {
         expect(await store.queue.purge(newId(), at(1))).toBe(0);
         const counted = { waiting: 0, retrying: 0, running: 1, purged: 4, pushed: 5 };
         expect(await counters(made)).toMatchObject(counted);
-        expect(await store.accounts.queued(accountId)).toBe(2);
+        expect((await store.accounts.usage(accountId))?.queued).toBe(2);
         expect(await finishJobs(store, [toStored(runs)], at(2), lease)).toMatchObject({
           verdicts: ['won'],
         });

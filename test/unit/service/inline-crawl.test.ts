@@ -201,5 +201,5 @@ test('a crawl for later is queued, and its page is not in the answer', async () 
   const { normal } = await app.account();
   const rid = await app.inlineCrawls.crawlLater(normal, INPUT);
   expect(rid).toMatch(/^[0-9a-f]{24}$/);
-  expect(await app.store.accounts.queued(normal.account.accountId)).toBe(1);
+  expect((await app.store.accounts.usage(normal.account.accountId))?.queued).toBe(1);
 });

@@ -7,7 +7,13 @@ import { UNLIMITED } from '../../support/use-cases.ts';
 function setUp(defaults: Partial<AccountLimits>, limits: Partial<AccountLimits> = {}) {
   let ms = 1_000_000;
   let reads = 0;
-  let usage: AccountUsage = { crawlers: 0, concurrency: 0, storedBytes: 0, queuedBytes: 0 };
+  let usage: AccountUsage = {
+    crawlers: 0,
+    concurrency: 0,
+    storedBytes: 0,
+    queuedBytes: 0,
+    queued: 0,
+  };
   const account: Account = {
     accountId: 'account',
     name: 'shop',

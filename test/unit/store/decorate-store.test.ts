@@ -8,8 +8,8 @@ import { createFaultyStore } from '../../support/faulty-store.ts';
 function countingStore() {
   const done: string[] = [];
   const accounts = {
-    prefix: 'queued of',
-    async queued(accountId: string): Promise<number> {
+    prefix: 'usage of',
+    async usage(accountId: string): Promise<number> {
       if (accountId === 'gone') throw new DomainError('not_found', 'account_not_found', 'gone');
       done.push(`${this.prefix} ${accountId}`);
       return 7;
@@ -49,14 +49,14 @@ function countingStore() {
 test('tells of every call by name, with its time and how it ended, and changes none', async () => {
   const calls: StoreCall[] = [];
   const store = withMetrics(countingStore().store, (call) => calls.push(call));
-  expect(await store.accounts.queued('a')).toBe(7);
+  expect(await store.accounts.usage('a')).toBe(7);
   await store.ping();
-  await expect(store.accounts.queued('gone')).rejects.toMatchObject({ kind: 'not_found' });
+  await expect(store.accounts.usage('gone')).rejects.toMatchObject({ kind: 'not_found' });
   await expect(store.maintain(new Date())).rejects.toThrow('broken');
   expect(calls.map(({ operation, outcome }) => [operation, outcome])).toEqual([
-    ['accounts.queued', 'ok'],
+    ['accounts.usage', 'ok'],
     ['ping', 'ok'],
-    ['accounts.queued', 'not_found'],
+    ['accounts.usage', 'not_found'],
     ['maintain', 'internal'],
   ]);
   expect(calls.every(({ seconds }) => seconds >= 0 && seconds < 1)).toBe(true);
@@ -65,19 +65,19 @@ test('tells of every call by name, with its time and how it ended, and changes n
 test('fails as planned: before it is done, after it, once it is let go, or while the database is unavailable', async () => {
   const { store: inner, done } = countingStore();
   const { store, faults } = createFaultyStore(inner);
-  faults.refuse('accounts.queued');
-  faults.loseAnswer('accounts.queued');
-  await expect(store.accounts.queued('refused')).rejects.toMatchObject({ kind: 'unavailable' });
-  await expect(store.accounts.queued('lost')).rejects.toMatchObject({ kind: 'unavailable' });
-  expect(await store.accounts.queued('well')).toBe(7);
+  faults.refuse('accounts.usage');
+  faults.loseAnswer('accounts.usage');
+  await expect(store.accounts.usage('refused')).rejects.toMatchObject({ kind: 'unavailable' });
+  await expect(store.accounts.usage('lost')).rejects.toMatchObject({ kind: 'unavailable' });
+  expect(await store.accounts.usage('well')).toBe(7);
   const held = faults.hold('ping');
   const ping = store.ping();
   await held.reached;
-  expect(done).toEqual(['queued of lost', 'queued of well']);
+  expect(done).toEqual(['usage of lost', 'usage of well']);
   held.release();
   await ping;
   faults.away = true;
   await expect(store.ping()).rejects.toMatchObject({ kind: 'unavailable' });
   await store.close();
-  expect(done).toEqual(['queued of lost', 'queued of well', 'ping', 'close']);
+  expect(done).toEqual(['usage of lost', 'usage of well', 'ping', 'close']);
 });

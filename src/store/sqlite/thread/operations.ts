@@ -83,7 +83,6 @@ const ANSWERS: Readonly<Record<OperationName, 'early' | 'durable'>> = {
   'accounts.list': 'early',
   'accounts.update': 'durable',
   'accounts.remove': 'durable',
-  'accounts.queued': 'early',
   'accounts.usage': 'early',
   'crawlers.insert': 'durable',
   'crawlers.findByName': 'early',

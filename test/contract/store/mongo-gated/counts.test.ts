@@ -87,17 +87,17 @@ describe.skipIf(mongodbUri === '')('counters', () => {
       const crawler = await bench.crawler();
       const { accountId, crawlerId } = crawler;
       const { outcomes } = await bench.push(makeJobs(crawler, 1));
-      expect(await bench.store.accounts.queued(accountId)).toBe(1);
+      expect((await bench.store.accounts.usage(accountId))?.queued).toBe(1);
       const [pushed] = outcomes;
       if (pushed === undefined || !('rid' in pushed)) throw new Error('no rid');
       const write = gate.hold(commandOn('update', 'accounts'));
       await stopped.queue.deleteJob(crawlerId, pushed.rid, at(1));
-      const first = stopped.accounts.queued(accountId);
+      const first = stopped.accounts.usage(accountId);
       await write.reached;
-      const second = stopped.accounts.queued(accountId);
-      expect(await bench.store.accounts.queued(accountId)).toBe(1);
+      const second = stopped.accounts.usage(accountId);
+      expect((await bench.store.accounts.usage(accountId))?.queued).toBe(1);
       write.release();
-      expect(await Promise.all([first, second])).toEqual([0, 0]);
+      expect(await Promise.all([first, second])).toMatchObject([{ queued: 0 }, { queued: 0 }]);
     }),
   );
 
@@ -156,7 +156,7 @@ describe.skipIf(mongodbUri === '')('counters', () => {
           verdicts: ['won'],
         });
         await eventually(async () =>
-          expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0),
+          expect((await bench.store.accounts.usage(crawler.accountId))?.queued).toBe(0),
         );
       }),
     );

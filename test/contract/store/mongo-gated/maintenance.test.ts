@@ -139,7 +139,7 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
       expect(await retried).toMatchObject({ verdicts: ['won'] });
       const ended = { pushed: 4, purged: 4, running: 0, retrying: 0, waiting: 0 };
       expect(await bench.counters(crawler)).toMatchObject(ended);
-      await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(0));
+      await eventually(async () => expect((await store.accounts.usage(accountId))?.queued).toBe(0));
       const days = (await store.stats.history([crawlerId], {})).get(crawlerId);
       expect(days).toMatchObject([{ pushed: 4, purged: 4, retries: 1 }]);
       expect((await claimJobs(stopped, lease, 9, at(1))).jobs).toEqual([]);
@@ -171,7 +171,9 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
         expect(await bench.counters(crawler)).toMatchObject(counted);
         const result = await store.results.get({ accountId, tokenType }, job.rid);
         expect(result === undefined).toBe(won === 0);
-        await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(0));
+        await eventually(async () =>
+          expect((await store.accounts.usage(accountId))?.queued).toBe(0),
+        );
       }),
     );
   }
@@ -190,7 +192,7 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
       expect(await bench.counters(crawler)).toMatchObject({ purged: 3, waiting: 0 });
       await bench.push(makeJobs(crawler, 2));
       expect(await bench.counters(crawler)).toMatchObject({ pushed: 5, purged: 3, waiting: 2 });
-      await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(2));
+      await eventually(async () => expect((await store.accounts.usage(accountId))?.queued).toBe(2));
       const lease = await bench.lease(crawler);
       expect((await claimJobs(store, lease, 9, at(2))).jobs).toHaveLength(2);
     }),

@@ -134,7 +134,9 @@ describe.skipIf(mongodbUri === '')(
           expect(await bench.counters(crawler)).toMatchObject({ pushed: 5, waiting: 3, purged: 2 });
           const lease = await bench.lease(crawler);
           expect((await claimJobs(store, lease, 9, at(2))).jobs).toHaveLength(3);
-          await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(0));
+          await eventually(async () =>
+            expect((await store.accounts.usage(accountId))?.queued).toBe(0),
+          );
           expect(await c.jobs.countDocuments()).toBe(3);
         }),
       );
@@ -155,7 +157,7 @@ describe.skipIf(mongodbUri === '')(
           const refused = { refused: 'crawler_not_found' };
           expect(await push).toEqual([refused, refused, refused]);
           await eventually(async () =>
-            expect(await store.accounts.queued(crawler.accountId)).toBe(0),
+            expect((await store.accounts.usage(crawler.accountId))?.queued).toBe(0),
           );
           await store.maintain(at(0));
           expect(await c.jobs.countDocuments()).toBe(0);
@@ -174,7 +176,7 @@ describe.skipIf(mongodbUri === '')(
         });
         pass();
         await eventually(async () =>
-          expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0),
+          expect((await bench.store.accounts.usage(crawler.accountId))?.queued).toBe(0),
         );
         expect(await bench.counters(crawler)).toMatchObject({ pushed: 0 });
       }),
@@ -219,7 +221,7 @@ describe.skipIf(mongodbUri === '')('a push that loses an answer', () => {
           const lease = await bench.lease(crawler);
           expect((await claimJobs(bench.store, lease, 9, at(1))).jobs).toHaveLength(3);
           await eventually(async () =>
-            expect(await bench.store.accounts.queued(crawler.accountId)).toBe(0),
+            expect((await bench.store.accounts.usage(crawler.accountId))?.queued).toBe(0),
           );
         }),
       );

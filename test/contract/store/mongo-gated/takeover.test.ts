@@ -71,7 +71,9 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
             });
             // What the process had gathered of the account's totals is lost with it.
             if (fate === 'dies') await store.maintain(LATER);
-            await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(0));
+            await eventually(async () =>
+              expect((await store.accounts.usage(accountId))?.queued).toBe(0),
+            );
           }),
         );
       }
@@ -143,7 +145,9 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
         await bench.push(makeJobs(crawler, 1), LATER);
         const counted = { pushed: 5, purged: 4, waiting: 1, running: 0 };
         expect(await bench.counters(crawler)).toMatchObject(counted);
-        await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(1));
+        await eventually(async () =>
+          expect((await store.accounts.usage(accountId))?.queued).toBe(1),
+        );
         expect(await c.jobs.countDocuments()).toBe(1);
       }),
     );
@@ -172,7 +176,7 @@ describe.skipIf(mongodbUri === '')('a process that is stopped while it has a cra
       expect(days).toMatchObject([{ pushed: 4, purged: 4 }]);
       await store.maintain(at(10 * TTL_MS));
       expect(await c.jobs.countDocuments()).toBe(0);
-      await eventually(async () => expect(await store.accounts.queued(accountId)).toBe(0));
+      await eventually(async () => expect((await store.accounts.usage(accountId))?.queued).toBe(0));
     }),
   );
 
