@@ -9,6 +9,7 @@ import { toAuditRecord } from '../store/sqlite/audit.ts';
 import { toJob } from '../store/sqlite/job-row.ts';
 import { toNotice } from '../store/sqlite/notices.ts';
 import { PAGE_PIECES } from '../store/sqlite/pages.ts';
+import { readOutcomes } from '../store/sqlite/push.ts';
 import { toSample } from '../store/sqlite/samples.ts';
 import {
   type SqlRow,
@@ -117,10 +118,7 @@ export function copySteps(from: Source): CopyStep[] {
       toDocument: (row) => ({
         _id: joined(row.crawler_id, row.request_id),
         crawlerId: String(row.crawler_id),
-        rids: [],
-        push: '',
-        outcomes: JSON.parse(String(row.outcomes)) as unknown,
-        claim: '',
+        ...readOutcomes(row),
         expiresAt: toDate(row.expires_at),
       }),
     },

@@ -56,6 +56,11 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     const made = await app.rest('POST', `/proxies/${NORMAL}`, pool);
     expect(made.status, made.text).toBe(200);
     const waiting = await push('store', 'later', 700);
+    // The first item is refused, so the places of the others matter.
+    const items = [{ url: 'not a URL' }, { url: `${site.url}/named` }];
+    const named = { request_id: 'named', items };
+    const namedBefore = await app.rest('POST', `/crawler/${NORMAL}/store/push_batch`, named);
+    expect(namedBefore.json.results[1].rid, namedBefore.text).toBeTypeOf('string');
     const before = (await app.rest('GET', `/crawler/${NORMAL}/stats`)).json;
     const stored = (await app.rest('GET', `/storage?token=${NORMAL}&rid=${done[0]}`)).text;
     const running = await migrate(app.dataDir, database.uri);
@@ -79,7 +84,7 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     const broken = await migrate(app.dataDir, database.uri, /URLs in queues/);
     expect(broken.code).not.toBe(0);
     const moved = await migrate(app.dataDir, database.uri);
-    expect(moved.output).toMatch(/URLs in queues\s+700\s+700/);
+    expect(moved.output).toMatch(/URLs in queues\s+701\s+701/);
     expect(moved.output).toMatch(/stored results\s+40\s+40/);
     expect(moved.output).toMatch(/notices to be sent\s+1\s+1/);
     expect(moved.code).toBe(0);
@@ -106,12 +111,14 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
       status: 'QUEUED',
       request_info: { url: `${site.url}/later/0` },
     });
+    const repeated = await after.rest('POST', `/crawler/${NORMAL}/store/push_batch`, named);
+    expect(repeated.json).toEqual(namedBefore.json);
     const opened = await after.rest('GET', `/proxies/${NORMAL}/own`);
     expect(opened.json.proxies).toMatchObject([{ proxy: '127.0.0.1:3128', has_credentials: true }]);
     await after.rest('POST', `/crawler/${NORMAL}/store/unpause`);
     await eventually(async () => {
       const { json } = await after.rest('GET', `/crawler/${NORMAL}/stats`);
-      expect(json).toMatchObject({ completed: 745, queue: { waiting: 0 } });
+      expect(json).toMatchObject({ completed: 746, queue: { waiting: 0 } });
     });
   });
 

@@ -5,7 +5,7 @@ import { openBatches } from './batch-counts.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
 import { AT, COLUMNS, type JobRow, type PushRows, type RowsReceipt } from './push-rows.ts';
-import { insertRow, placeholders, type Sql, toOptionalText } from './sql.ts';
+import { insertRow, placeholders, type Sql, type SqlRow, toOptionalText } from './sql.ts';
 import { firstOfKey, takeKey } from './unique-keys.ts';
 
 /** Checks the limits and inserts the jobs; see `QueueStore.push`. */
@@ -140,7 +140,12 @@ function findOutcomes(sql: Sql, { crawlerId, requestId }: PushRows, now: Date): 
     now.getTime(),
   );
   if (row === undefined) return undefined;
-  const known = JSON.parse(String(row.outcomes)) as Known | PushOutcome[];
+  return readOutcomes(row);
+}
+
+/** What a row of `push_requests` holds. */
+export function readOutcomes({ outcomes }: SqlRow): Known {
+  const known = JSON.parse(String(outcomes)) as Known | PushOutcome[];
   // Version 0.2.0 wrote the outcomes alone.
   return Array.isArray(known) ? { outcomes: known } : known;
 }
