@@ -5,12 +5,12 @@ import {
   createGunzip,
   createInflate,
   createInflateRaw,
-  createZstdDecompress,
   type ZlibOptions,
 } from 'node:zlib';
 import type { HttpError } from './http-client.ts';
 import { httpError } from './http-failures.ts';
 import { createLenientGunzip } from './lenient-gunzip.ts';
+import { createZstdDecoder } from './zstd-frames.ts';
 
 /** Decodes the content encodings of a body as it arrives. */
 export interface ContentDecoder {
@@ -63,8 +63,7 @@ const FACTORIES: Readonly<Record<string, DecoderFactory>> = {
       : createInflateRaw(inflating(lenient)),
   br: (_, lenient) =>
     createBrotliDecompress(lenient ? { finishFlush: constants.BROTLI_OPERATION_FLUSH } : {}),
-  zstd: () =>
-    createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
+  zstd: () => createZstdDecoder({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
 };
 
 /**
