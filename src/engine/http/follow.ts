@@ -55,14 +55,17 @@ export interface FollowResult {
 const MAX_REDIRECTS = 10;
 const CONNECT_TIMEOUT_MS = 20_000;
 const NOTHING = new Uint8Array(0);
-/** Failures of a body alone. */
-const UNREADABLE: ReadonlySet<FailureReason> = new Set([
+/** Failures that may be those of a body alone. */
+const OF_BODIES: ReadonlySet<FailureReason> = new Set([
   'body_too_large',
   'connection_failed',
   'decoding_failed',
   'protocol_error',
+  'timeout',
   'too_many_encodings',
 ]);
+/** For the body of a redirect: some servers announce one and do not send it. */
+const REDIRECT_BODY_MS = 2_000;
 
 /**
  * Requests a page and follows its redirects, at most ten, with cookies. A request that repeats an
@@ -141,6 +144,7 @@ async function send(
       headers: requestHeaders(request, hop, cookie, input.identity),
       timeoutMs,
       connectTimeoutMs: Math.min(timeoutMs, CONNECT_TIMEOUT_MS),
+      bodyTimeoutMs: (head) => (leadsOn(hop, head) ? REDIRECT_BODY_MS : undefined),
       maxBodyBytes,
       lenient: true,
       claimant,
@@ -160,7 +164,8 @@ async function send(
     // The crawl was not aborted, so the client was closed.
     const failure = error.code === 'aborted' ? 'connection_failed' : error.code;
     const { head, steps } = error;
-    if (head !== undefined && UNREADABLE.has(failure) && leadsOn(hop, head)) {
+    const isTimeLeft = performance.now() < deadline;
+    if (head !== undefined && isTimeLeft && OF_BODIES.has(failure) && leadsOn(hop, head)) {
       return { response: { ...head, body: NOTHING, answerMs: 0, steps } };
     }
     return { failure, head, steps };

@@ -120,3 +120,19 @@ test.each([
   expect([page.failure, page.url]).toEqual([undefined, `${leading.url}/page/5`]);
   expect(textOf(page)).toBe(pageHtml('5', 0));
 });
+
+test('a redirect that announces a body and does not send it is followed', async () => {
+  await using leading = await startSite({
+    routes: {
+      '/': (_request, response) => {
+        response.writeHead(302, { location: '/page/5', 'content-length': 500 }).flushHeaders();
+      },
+    },
+  });
+  await using engine = startHttpEngine({
+    allow: leading.host,
+    limits: { timeoutMs: AMPLE_MS, maxBodyBytes: MEBIBYTE },
+  });
+  expect(textOf(await engine.crawl(leading.url))).toBe(pageHtml('5', 0));
+  await eventually(() => expect(leading.concurrent).toBe(0));
+});
