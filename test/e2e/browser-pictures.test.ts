@@ -17,6 +17,8 @@ const routes = {
     response.writeHead(304, { 'content-type': 'text/html' }).end();
   },
   '/document': bytesRoute('application/pdf', '%PDF-1.4'),
+  '/csv': bytesRoute('text/csv', 'a;b'),
+  '/tiff': bytesRoute('image/tiff', 'II*'),
   '/download': (_request: unknown, response: ServerResponse) => {
     const headers = { 'content-type': 'text/csv', 'content-disposition': 'attachment' };
     response.writeHead(200, headers).end('a,b');
@@ -113,6 +115,8 @@ test.each([
   ['a response without a body', '/204', 204, ''],
   ['a response that was not modified', '/304', 304, ''],
   ['a document that the browser does not show', '/document', 200, '%PDF-1.4'],
+  ['a text that the browser downloads', '/csv', 200, 'a;b'],
+  ['a picture that the browser downloads', '/tiff', 200, 'II*'],
   ['a download', '/download', 200, 'a,b'],
 ])('of %s is missing, and the page says so', async (_, path, status, body) => {
   const page = await crawl(path);
