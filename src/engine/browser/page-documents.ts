@@ -69,8 +69,9 @@ export interface PageDocumentsDeps {
 type Paused = Protocol.Fetch.RequestPausedEvent;
 
 const HTML = /^\s*(text\/html|application\/xhtml\+xml)\s*(;|$)/i;
-/** Types that a browser shows without a download. */
-const DISPLAYABLE = /^\s*(text\/|image\/|application\/(json|xml|[\w.-]+\+(json|xml))\s*(;|$))/i;
+/** Types that Chromium shows. The texts that are left out are downloaded, and pictures that it cannot read, too. */
+const DISPLAYABLE =
+  /^\s*(text\/(?!(x-)?(csv|calendar|vcalendar|vcard|vcf|qif)\b|(comma|tab)-separated|directory|ldif|ofx|rtf|tsv)|image\/|application\/(json|xml|[\w.-]+\+(json|xml))\s*(;|$))/i;
 /** Statuses of responses that have no body, whatever their headers say (Fetch Standard). */
 const NULL_BODY_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 
