@@ -29,6 +29,8 @@ export interface HttpRequest {
    * determined (Linux).
    */
   readonly headersTimeoutMs?: number;
+  /** Time for the body of a response with that head; undefined for what is left of `timeoutMs`. */
+  readonly bodyTimeoutMs?: (head: NonNullable<HttpError['head']>) => number | undefined;
   /** A longer body (as it arrives, and after decoding) ends the exchange with `body_too_large`. */
   readonly maxBodyBytes: number;
   /**

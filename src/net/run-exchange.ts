@@ -199,8 +199,10 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
       // Raw headers are a list for HTTP/1 only. The streams of HTTP/2 share the reads of their connection.
       this.#sink.start(this.#head.headers, controller, Array.isArray(controller.rawHeaders));
     } catch (error) {
-      this.#fail(toHttpError(error, false));
+      return this.#fail(toHttpError(error, false));
     }
+    const bodyMs = this.#exchange.request.bodyTimeoutMs?.(this.#head);
+    if (bodyMs !== undefined) this.#limits.start(bodyMs, () => this.#fail(httpError('timeout')));
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {

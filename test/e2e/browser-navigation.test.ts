@@ -22,6 +22,8 @@ const routes = {
     response.end('file');
   },
   '/to-file': htmlRoute(`the page stays${goTo('/file')}`),
+  '/csv': bytesRoute('text/csv', 'a;b'),
+  '/to-csv': htmlRoute(`the page stays${goTo('/csv')}`),
   '/to-nowhere': htmlRoute(goTo('http://127.0.0.1:1/lost')),
   '/to-json': htmlRoute(goTo('/json')),
   '/json': bytesRoute('application/json', '{"a": 1}'),
@@ -106,10 +108,10 @@ describe('a page that navigates further', () => {
     expect(await crawl('/reloads')).toMatchObject({ cb_status: 523, failure: 'redirect_loop' });
   });
 
-  test('to a file stays what it is', async () => {
+  test.each(['file', 'csv'])('to a %s stays what it is', async (what) => {
     for (const wait of ['0', '500']) {
-      const result = await crawl('/to-file', { page_wait: wait });
-      expect(result).toMatchObject({ cb_status: 200, url: `${site.url}/to-file` });
+      const result = await crawl(`/to-${what}`, { page_wait: wait });
+      expect(result).toMatchObject({ cb_status: 200, url: `${site.url}/to-${what}` });
       expect(result.body).toContain('the page stays');
     }
   });

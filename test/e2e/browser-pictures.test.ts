@@ -1,6 +1,7 @@
+import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
-import { crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
+import { bytesRoute, crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { type Site, startSite } from '../support/site.ts';
@@ -11,6 +12,17 @@ const routes = {
   '/wide': htmlRoute('<div style="height: 8000px; width: 100%">x</div>'),
   // Its style sheet never comes, so there is nothing to draw.
   '/styleless': htmlRoute('<link rel="stylesheet" href="/hang"><p>the page itself</p>'),
+  '/204': (_request: unknown, response: ServerResponse) => void response.writeHead(204).end(),
+  '/304': (_request: unknown, response: ServerResponse) => {
+    response.writeHead(304, { 'content-type': 'text/html' }).end();
+  },
+  '/document': bytesRoute('application/pdf', '%PDF-1.4'),
+  '/csv': bytesRoute('text/csv', 'a;b'),
+  '/tiff': bytesRoute('image/tiff', 'II*'),
+  '/download': (_request: unknown, response: ServerResponse) => {
+    const headers = { 'content-type': 'text/csv', 'content-disposition': 'attachment' };
+    response.writeHead(200, headers).end('a,b');
+  },
 };
 
 let app: TestApp;
@@ -97,6 +109,19 @@ test('of more pixels than are ever drawn is refused at the push', async () => {
   const { status, json } = await app.rest('GET', `/?${query}`);
   expect(status).toBe(422);
   expect(json.error).toMatch(/width and height/);
+});
+
+test.each([
+  ['a response without a body', '/204', 204, ''],
+  ['a response that was not modified', '/304', 304, ''],
+  ['a document that the browser does not show', '/document', 200, '%PDF-1.4'],
+  ['a text that the browser downloads', '/csv', 200, 'a;b'],
+  ['a picture that the browser downloads', '/tiff', 200, 'II*'],
+  ['a download', '/download', 200, 'a,b'],
+])('of %s is missing, and the page says so', async (_, path, status, body) => {
+  const page = await crawl(path);
+  expect(page).toMatchObject({ cb_status: 200, original_status: status, body });
+  expect([page.screenshot_failed, page.screenshot_url]).toEqual(['not_drawn', undefined]);
 });
 
 test('that cannot be taken does not cost the page: it is delivered and says so', async () => {

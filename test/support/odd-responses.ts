@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { listen, type OpenServer } from './listen.ts';
 
 /** What the page of each response shows. */
@@ -65,6 +65,10 @@ export const ODD_RESPONSES: Readonly<Record<string, Buffer>> = {
   'a brotli body that is cut short': encoded(
     'br',
     brotliCompressSync(LONG_BODY).subarray(0, 9_000),
+  ),
+  'zstd of two frames': encoded(
+    'zstd',
+    Buffer.concat(['<!doctype html>', SHOWN].map((part) => zstdCompressSync(part))),
   ),
   'an empty Location': replaced(response([LENGTH, 'location: ']), '200 OK', '302 Found'),
 };

@@ -46,6 +46,8 @@ export async function loadAndCapture(input: CaptureInput): Promise<Page> {
   const failure = await load(input);
   watch.lap('navigate');
   if (failure !== undefined) {
+    const { shown } = input.documents;
+    if (shown?.body !== undefined) return asDownloaded(input, shown, shown.body);
     // What may not be requested is the fault of the response that named it.
     const isOfRedirect = REFUSALS.has(failure) || failure === 'too_many_redirects';
     const { redirect } = input.documents;
@@ -71,6 +73,17 @@ export async function loadAndCapture(input: CaptureInput): Promise<Page> {
     if (error instanceof EndlessNavigation) return failedPage(task, 'redirect_loop');
     throw error;
   }
+}
+
+/** The page that the browser was given to show, and did not: a table (`text/csv`), for example. */
+async function asDownloaded(
+  input: CaptureInput,
+  shown: DocumentResponse,
+  bytes: Uint8Array,
+): Promise<Page> {
+  const response = withCookies(shown, input.cookies);
+  const content = { response, bytes, isHtml: false, url: shown.url };
+  return { ...(await toPage(input.task, content, input)), screenshotFailed: 'not_drawn' };
 }
 
 /** Navigates to the start; returns why that failed, if it did. */

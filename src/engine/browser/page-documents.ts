@@ -69,8 +69,11 @@ export interface PageDocumentsDeps {
 type Paused = Protocol.Fetch.RequestPausedEvent;
 
 const HTML = /^\s*(text\/html|application\/xhtml\+xml)\s*(;|$)/i;
-/** Types that a browser shows without a download. */
-const DISPLAYABLE = /^\s*(text\/|image\/|application\/(json|xml|[\w.-]+\+(json|xml))\s*(;|$))/i;
+/** Types that Chromium shows. The texts that are left out are downloaded, and pictures that it cannot read, too. */
+const DISPLAYABLE =
+  /^\s*(text\/(?!(x-)?(csv|calendar|vcalendar|vcard|vcf|qif)\b|(comma|tab)-separated|directory|ldif|ofx|rtf|tsv)|image\/|application\/(json|xml|[\w.-]+\+(json|xml))\s*(;|$))/i;
+/** Statuses of responses that have no body, whatever their headers say (Fetch Standard). */
+const NULL_BODY_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /**
  * Makes the handlers for the requests that a page pauses. They put the client's headers on requests
@@ -151,7 +154,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     const { status } = response;
     const type = lastHeader(response, 'content-type');
     const isFile = /^\s*attachment\b/i.test(lastHeader(response, 'content-disposition') ?? '');
-    const isEmpty = status === 204 || status === 205;
+    const isEmpty = NULL_BODY_STATUSES.has(status);
     if (type !== undefined && HTML.test(type) && !isFile && !isEmpty) {
       shown = response;
       return continueRequest(page, event);
@@ -174,7 +177,8 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
       return fulfillRequest(page, event, { status, contentType: 'text/html', body });
     }
     const taken = { ...response, body };
-    if (shown !== undefined || (deps.showsAll && !isFile && DISPLAYABLE.test(contentType))) {
+    const isShown = deps.showsAll && !isFile && !isEmpty && DISPLAYABLE.test(contentType);
+    if (shown !== undefined || isShown) {
       shown = taken;
       return fulfillRequest(page, event, { status, contentType: type ?? contentType, body });
     }

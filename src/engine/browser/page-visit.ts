@@ -205,7 +205,9 @@ async function endOfDocuments(
   if (end.kind === 'failed') return failedResponse(task, end.reason, end.response);
   const { body, url } = end.response;
   const response = withCookies(end.response, cookies);
-  return toPage(task, { response, bytes: body, isHtml: false, url }, options);
+  const page = await toPage(task, { response, bytes: body, isHtml: false, url }, options);
+  const wantsPicture = task.request.parameters.screenshot === true;
+  return wantsPicture ? { ...page, screenshotFailed: 'not_drawn' } : page;
 }
 
 function ignoreGone(): void {

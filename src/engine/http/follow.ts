@@ -54,6 +54,18 @@ export interface FollowResult {
 /** Longer than the redirect chains of ordinary sites, and half of what browsers follow. */
 const MAX_REDIRECTS = 10;
 const CONNECT_TIMEOUT_MS = 20_000;
+const NOTHING = new Uint8Array(0);
+/** Failures that may be those of a body alone. */
+const OF_BODIES: ReadonlySet<FailureReason> = new Set([
+  'body_too_large',
+  'connection_failed',
+  'decoding_failed',
+  'protocol_error',
+  'timeout',
+  'too_many_encodings',
+]);
+/** For the body of a redirect: some servers announce one and do not send it. */
+const REDIRECT_BODY_MS = 2_000;
 
 /**
  * Requests a page and follows its redirects, at most ten, with cookies. A request that repeats an
@@ -132,6 +144,7 @@ async function send(
       headers: requestHeaders(request, hop, cookie, input.identity),
       timeoutMs,
       connectTimeoutMs: Math.min(timeoutMs, CONNECT_TIMEOUT_MS),
+      bodyTimeoutMs: (head) => (leadsOn(hop, head) ? REDIRECT_BODY_MS : undefined),
       maxBodyBytes,
       lenient: true,
       claimant,
@@ -150,8 +163,19 @@ async function send(
     if (!(error instanceof HttpError)) throw error;
     // The crawl was not aborted, so the client was closed.
     const failure = error.code === 'aborted' ? 'connection_failed' : error.code;
-    return { failure, head: error.head, steps: error.steps };
+    const { head, steps } = error;
+    const isTimeLeft = performance.now() < deadline;
+    if (head !== undefined && isTimeLeft && OF_BODIES.has(failure) && leadsOn(hop, head)) {
+      return { response: { ...head, body: NOTHING, answerMs: 0, steps } };
+    }
+    return { failure, head, steps };
   }
+}
+
+/** Whether a response is a redirect that can be followed: browsers do not read its body. */
+function leadsOn(hop: Hop, { status, headers }: NonNullable<HttpError['head']>): boolean {
+  const next = nextHop(hop, status, headerValues(headers, 'location')[0]);
+  return next !== undefined && next !== 'invalid_redirect';
 }
 
 function requestIdentity(hop: Hop, cookie: string): string {

@@ -41,12 +41,17 @@ const SEARCHED_BYTES = 64 * 1_024;
 
 let loaded: Exports | undefined;
 
+/** In UTF-8 that is broken in places there are more whole characters than this for each broken one. */
+const WHOLE_FOR_EACH_BROKEN = 20;
+
 /**
- * Guesses the character set of a text that names none and is not UTF-8, from its bytes and the domain
- * that sent it, in steps. Returns a name of the WHATWG Encoding Standard.
+ * Guesses the character set of a text that names none and is not valid UTF-8, from its bytes and the
+ * domain that sent it, in steps. Returns a name of the WHATWG Encoding Standard. UTF-8 with a few
+ * broken characters is still UTF-8, unlike in browsers: a body that is cut short often ends within one.
  */
 export function* guessCharset(bytes: Uint8Array, hostname: string | undefined): Steps<string> {
   const sample = yield* sampleOf(bytes);
+  if (isNearlyUtf8(sample)) return 'utf-8';
   const wasm = (loaded ??= load());
   const detector = wasm.encodingdetector_new();
   try {
@@ -72,6 +77,17 @@ function* sampleOf(bytes: Uint8Array): Steps<Uint8Array> {
   const first = bytes.subarray(from, from + SEARCHED_BYTES).findIndex((byte) => byte >= 0x80);
   const start = from + Math.max(0, first);
   return bytes.subarray(start, start + SAMPLE_BYTES);
+}
+
+function isNearlyUtf8(sample: Uint8Array): boolean {
+  let broken = 0;
+  let whole = 0;
+  // With `stream` a character that the sample ends within does not count.
+  for (const character of new TextDecoder().decode(sample, { stream: true })) {
+    if (character === '\ufffd') broken += 1;
+    else if (character > '\x7f') whole += 1;
+  }
+  return whole > broken * WHOLE_FOR_EACH_BROKEN;
 }
 
 /** A top-level domain in the form that the detector takes; it ends itself on any other. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { startHttpEngine, type TestEngine, textOf } from '../../support/http-engine.ts';
-import { type Site, startSite } from '../../support/site.ts';
+import { pageHtml, type Site, startSite } from '../../support/site.ts';
 
 /** For pages that would last for ever. */
 const SHORT_MS = 1_000;
@@ -104,4 +104,35 @@ describe('hostile pages end in the right status, in time, and hold nothing', () 
     expect(pages.every(({ cbStatus }) => cbStatus !== 200)).toBe(true);
     await eventually(() => expect(site.concurrent).toBe(0));
   });
+});
+
+test.each([
+  ['does not decode', 'gzip', Buffer.from('no gzip '.repeat(10_000))],
+  ['has three codings', 'gzip, gzip, gzip', Buffer.from('x')],
+  ['is too long', 'identity', Buffer.alloc(2 * MEBIBYTE)],
+])('a redirect whose body %s is followed: nobody reads it', async (_, coding, body) => {
+  const headers = { location: '/page/5', 'content-encoding': coding };
+  await using leading = await startSite({
+    routes: { '/': (_request, response) => void response.writeHead(302, headers).end(body) },
+  });
+  await using engine = startHttpEngine({ allow: leading.host });
+  const page = await engine.crawl(leading.url);
+  expect([page.failure, page.url]).toEqual([undefined, `${leading.url}/page/5`]);
+  expect(textOf(page)).toBe(pageHtml('5', 0));
+});
+
+test('a redirect that announces a body and does not send it is followed', async () => {
+  await using leading = await startSite({
+    routes: {
+      '/': (_request, response) => {
+        response.writeHead(302, { location: '/page/5', 'content-length': 500 }).flushHeaders();
+      },
+    },
+  });
+  await using engine = startHttpEngine({
+    allow: leading.host,
+    limits: { timeoutMs: AMPLE_MS, maxBodyBytes: MEBIBYTE },
+  });
+  expect(textOf(await engine.crawl(leading.url))).toBe(pageHtml('5', 0));
+  await eventually(() => expect(leading.concurrent).toBe(0));
 });

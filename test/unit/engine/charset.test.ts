@@ -199,6 +199,21 @@ describe('named nowhere', () => {
     expect(decoded(Buffer.from(html(JAPANESE)), 'text/html')).toBe(html(JAPANESE));
   });
 
+  // Browsers take these for another character set.
+  test.each<[string, readonly (string | number[])[], string]>([
+    ['with a broken character', [RUSSIAN, [0xd0], RUSSIAN], `${RUSSIAN}\ufffd${RUSSIAN}`],
+    ['that is cut within a character', [JAPANESE, [0xe3, 0x81]], `${JAPANESE}\ufffd`],
+    ['of one character, and cut', ['é', [0xc3]], 'é\ufffd'],
+    [
+      'that is broken far behind',
+      [WESTERN.repeat(2_000), [0xff], WESTERN],
+      `${WESTERN.repeat(2_000)}\ufffd${WESTERN}`,
+    ],
+  ])('UTF-8 %s', (_, parts, text) => {
+    const bytes = Buffer.concat(parts.map((part) => Buffer.from(part as string)));
+    expect(decoded(bytes, 'text/html')).toBe(text);
+  });
+
   test.each(['a.RU', 'a.ü', '.', 'a.', '1.2.3.4', '::1', `a.${'b'.repeat(300)}`])(
     'from a host named %s',
     (hostname) => {
