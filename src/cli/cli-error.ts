@@ -4,6 +4,7 @@ import { defined } from '../domain/defined.ts';
 import { DomainError } from '../domain/errors.ts';
 import { fileFailure, fileFailureText } from '../domain/file-failure.ts';
 import { EXIT_CODE, type ExitCode } from './exit-code.ts';
+import { printable } from './output.ts';
 
 /** A failure whose text is for the user, and the exit code that it ends with. */
 export class CliError extends Error {
@@ -86,7 +87,11 @@ export function tellFailure(error: unknown, url: string): ToldFailure {
   if (error.name !== 'ConnectError') {
     return { exitCode: EXIT_CODE.failed, message: error.message };
   }
-  const { code, reason, field, message } = describeFailure(error);
+  // The service, or what answers in its place, has written these texts.
+  const { code, ...told } = describeFailure(error);
+  const message = printable(told.message);
+  const reason = told.reason === undefined ? undefined : printable(told.reason);
+  const { field } = told;
   if (reason === undefined) {
     const other = otherProgram(error, code, message);
     const text =

@@ -6,6 +6,7 @@ import type { GlobalOptions } from '../cli-settings.ts';
 import type { CommandContext } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
+import { printable } from '../output.ts';
 
 const TIMEOUT_MS = 5_000;
 
@@ -31,7 +32,7 @@ export function createHealthCommand(context: CommandContext): Command {
           EXIT_CODE.unavailable,
         );
       }
-      context.stdout.write(`${text.trim()}\n`);
+      context.stdout.write(`${printable(text.trim())}\n`);
       if (status !== 200) context.setExitCode(EXIT_CODE.unavailable);
     });
 }

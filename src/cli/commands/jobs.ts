@@ -187,7 +187,8 @@ async function pushAgain(
       else if (duplicate) duplicates += 1;
       else accepted += 1;
       if (output.isJson) await output.json(toPlain(AgainResultSchema, result));
-      else if (error !== undefined) output.note(`${againOf}: ${error.message} (${error.code})`);
+      else if (error !== undefined)
+        output.note(printable(`${againOf}: ${error.message} (${error.code})`));
       else await output.line(`${rid} ${againOf}`);
     }
   }

@@ -31,7 +31,7 @@ test.each([
   ['a frame with a checksum', [two], 'two'],
   ['two frames', [one, two], 'one, two'],
   ['a frame between two that are skipped', [SKIPPABLE, one, SKIPPABLE], 'one, '],
-  ['a long frame and a short one', [checked(LONG), one], `${LONG}one, `],
+  ['a long frame and a short one', [checked(LONG), one], `${LONG.toString()}one, `],
   ['an empty frame first', [EMPTY, two], 'two'],
   ['bytes behind the last frame', [one, two, Buffer.from('no frame')], 'one, two'],
   ['few bytes behind the last frame', [one, Buffer.from([0x28, 0xb5])], 'one, '],
