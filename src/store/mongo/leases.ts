@@ -3,7 +3,7 @@ import type { CrawlerChanges, Lease, QueueStore } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
 import type { Lanes } from './lanes.ts';
-import { isLive, NO_WORK, setWake, wakeNow } from './lease.ts';
+import { currentLease, isLive, NO_WORK, setWake, wakeNow } from './lease.ts';
 import { takeBack } from './requeue.ts';
 import {
   endLapsedShares,
@@ -95,7 +95,7 @@ export function createLeases(
     if (before.leaseOwner === null && !mayHaveHelpers) {
       return { ...lease, ...grouped, until: leaseUntil, sharing };
     }
-    const until = await whileRenewing(visit, { lease, ttlMs, now, startedAt }, () =>
+    const until = await whileRenewing(collections, { lease, ttlMs, now, startedAt }, () =>
       lanes.runExclusive(crawlerId, async () => {
         const crashed = before.leaseOwner !== owner;
         await endLapsedShares(collections, before, now);
@@ -281,7 +281,7 @@ function takeLease(
 
 /** Runs `work` and renews the lease until it ends. Returns its end; undefined when it was lost. */
 async function whileRenewing(
-  visit: QueueStore['visit'],
+  collections: Collections,
   {
     lease,
     ttlMs,
@@ -299,8 +299,8 @@ async function whileRenewing(
   let until: Date | undefined = new Date(now.getTime() + ttlMs);
   const renewals = setInterval(() => {
     const at = new Date(now.getTime() + performance.now() - startedAt);
-    void visit([lease], at, ttlMs).then(
-      ([found]) => (until = found?.held ? new Date(at.getTime() + ttlMs) : undefined),
+    void prolong(collections, lease, ttlMs, at).then(
+      (kept) => (until = kept ? new Date(at.getTime() + ttlMs) : undefined),
       // The next renewal may come in time.
       () => undefined,
     );
@@ -311,4 +311,18 @@ async function whileRenewing(
     clearInterval(renewals);
   }
   return until;
+}
+
+/** Extends the lease; false when it was lost. */
+async function prolong(
+  collections: Collections,
+  lease: Lease,
+  ttlMs: number,
+  now: Date,
+): Promise<boolean> {
+  const leaseUntil = new Date(now.getTime() + ttlMs);
+  const { matchedCount } = await collections.crawlers.updateOne(currentLease(lease, now), {
+    $set: { leaseUntil, wakeAt: leaseUntil },
+  });
+  return matchedCount > 0;
 }
