@@ -89,13 +89,16 @@ function createFrameEnd(): {
     find(bytes) {
       let at = 0;
       while (wanted.done !== true) {
-        const isSkipped = 'skip' in wanted.value;
-        const missing = 'skip' in wanted.value ? left : wanted.value.read - read.length;
-        const piece = bytes.subarray(at, at + missing);
-        at += piece.length;
-        if (isSkipped) left -= piece.length;
-        else read = Buffer.concat([read, piece]);
-        if (piece.length < missing) return undefined;
+        const part = wanted.value;
+        const missing = 'read' in part ? part.read - read.length : left;
+        const taken = Math.min(missing, bytes.length - at);
+        if ('read' in part) {
+          const piece = bytes.subarray(at, at + taken);
+          // Most parts come in one piece. One that does not is copied, and outlives its bytes.
+          read = read.length === 0 && taken === missing ? piece : Buffer.concat([read, piece]);
+        } else left -= taken;
+        at += taken;
+        if (taken < missing) return undefined;
         next(read);
       }
       return at;
