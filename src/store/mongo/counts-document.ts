@@ -120,18 +120,25 @@ export async function readParts(
   return Map.groupBy(found, ({ crawlerId }) => crawlerId);
 }
 
-/** Sums over the parts of each crawler or account: of counters, and of what is at `paths`. */
+/**
+ * Sums over the parts of each crawler or account: of counters, and of what is at `paths`. With `where`, those
+ * alone whose sums match it.
+ */
 export function sumParts<Name extends Counter, Path extends string = never>(
   { counts }: Pick<Collections, 'counts'>,
   owner: 'crawlerId' | 'accountId',
   names: readonly Name[],
-  paths?: Readonly<Record<Path, string>>,
+  {
+    paths,
+    where,
+  }: { readonly paths?: Readonly<Record<Path, string>>; readonly where?: object } = {},
 ) {
   const sums = [...names.map((name) => [name, name]), ...Object.entries<string>(paths ?? {})];
   const fields = Object.fromEntries(sums.map(([name, path]) => [name, { $sum: `$${path}` }]));
   return counts
     .aggregate<Readonly<{ _id: string } & Record<Name | Path, number>>>([
       { $group: { _id: `$${owner}`, ...fields } },
+      ...(where === undefined ? [] : [{ $match: where }]),
     ])
     .toArray();
 }

@@ -73,12 +73,14 @@ export function createCrawlerListings(
 /** Crawlers whose parts have many failed tries or queued jobs. Those of an earlier purge count, too. */
 async function troubledCounts(collections: Collections, queueLimit: number): Promise<string[]> {
   const sums = await sumParts(collections, 'crawlerId', ['waiting', 'retrying'], {
-    crawl: 'failing.crawl.count',
-    delivery: 'failing.delivery.count',
+    paths: { crawl: 'failing.crawl.count', delivery: 'failing.delivery.count' },
+    where: {
+      $or: [
+        { $expr: { $gte: [{ $add: ['$waiting', '$retrying'] }, queueLimit] } },
+        { crawl: { $gte: LEAST_STREAK.crawl } },
+        { delivery: { $gte: LEAST_STREAK.delivery } },
+      ],
+    },
   });
-  const isTroubled = ({ waiting, retrying, crawl, delivery }: (typeof sums)[number]): boolean =>
-    waiting + retrying >= queueLimit ||
-    crawl >= LEAST_STREAK.crawl ||
-    delivery >= LEAST_STREAK.delivery;
-  return sums.filter(isTroubled).map(({ _id }) => _id);
+  return sums.map(({ _id }) => _id);
 }

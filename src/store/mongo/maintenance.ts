@@ -59,18 +59,15 @@ export function createMaintenance(collections: Collections, lanes: Lanes) {
 
 /** Wakes crawlers whose work was written by a process that died before it woke them; their number. */
 async function wakeForgotten(collections: Collections): Promise<number> {
-  const sums = await sumParts(collections, 'crawlerId', [
-    'waiting',
-    'retrying',
-    'deliveriesPending',
-  ]);
-  const withWork = sums.filter(({ waiting, retrying, deliveriesPending }) => {
-    return waiting + retrying + deliveriesPending > 0;
+  const names = ['waiting', 'retrying', 'deliveriesPending'] as const;
+  const work = { $add: names.map((name) => `$${name}`) };
+  const sums = await sumParts(collections, 'crawlerId', names, {
+    where: { $expr: { $gt: [work, 0] } },
   });
   const idle = await collections.crawlers
     .find(
       {
-        _id: { $in: withWork.map(({ _id }) => _id) },
+        _id: { $in: sums.map(({ _id }) => _id) },
         leaseOwner: null,
         wakeAt: { $gte: NO_WORK },
         pausedByMonitor: false,
