@@ -60,8 +60,6 @@ export interface BodySinkDeps {
  */
 const GATHERED_BYTES = 64 * 1_024;
 const WHOLE_BYTES = 512 * 1_024;
-/** A full record of TLS. Reads of less are left to the garbage collector. */
-const READ_BYTES = 16_384;
 
 /** Makes a sink that has received nothing. */
 export function createBodySink(deps: BodySinkDeps): BodySink {
@@ -113,7 +111,7 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
    */
   function freeReadBefore(chunk: Uint8Array): void {
     if (!ownsReads || isDestroyed) return;
-    if (lastRead !== undefined) discard(lastRead, READ_BYTES);
+    if (lastRead !== undefined) discard(lastRead);
     lastRead = chunk;
   }
 

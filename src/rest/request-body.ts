@@ -8,8 +8,7 @@ const EMPTY = new Uint8Array(0);
 
 /**
  * Reads the body of a request and decompresses gzip, in memory claimed from `room`. Resolves when it is
- * the call's turn to parse it. Throws a
- * GatewayError: 413 when it is longer than `maxBytes`, compressed or not, and 415 for another
+ * the call's turn to parse it. Throws a GatewayError: 413 when it is longer than `maxBytes`, compressed or not, and 415 for another
  * Content-Encoding. It is 408 when the body does not arrive in time, and 400 when it ends early or
  * is not gzip.
  */
