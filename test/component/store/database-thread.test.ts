@@ -1,4 +1,7 @@
+import { pbkdf2 } from 'node:crypto';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { openSqliteDatabase } from '../../../src/store/sqlite/thread/database.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -19,4 +22,38 @@ test('a call whose batch cannot be committed fails and changes nothing, and one 
   expect(await database.query('SELECT * FROM parents', [])).toEqual([{ id: 1 }]);
   await database.close();
   await expect(database.call('ping', [])).rejects.toMatchObject(unavailable);
+});
+
+test('a backup that begins while others write is made', async () => {
+  await using folder = await temporaryFolder();
+  const database = await openSqliteDatabase(join(folder.path, 'test.db'), () => undefined);
+  await database.query('CREATE TABLE numbers (number INTEGER)', []);
+  let written = 0;
+  let ends = false;
+  const write = async (): Promise<void> => {
+    while (!ends) {
+      const insert = () => database.query('INSERT INTO numbers VALUES (1)', []);
+      await Promise.all(Array.from({ length: 1_000 }, insert));
+      written += 1_000;
+    }
+  };
+  /** Keeps the threads of the pool busy, so that copying begins at any moment of a transaction. */
+  const compute = async (): Promise<void> => {
+    while (!ends) await promisify(pbkdf2)('a', 'b', 2_000, 32, 'sha256');
+  };
+  const others = [write(), write(), ...Array.from({ length: 8 }, compute)];
+  try {
+    for (let backup = 1; backup <= 20; backup++) {
+      const least = written;
+      const path = join(folder.path, `backup-${backup}`);
+      await database.backup(path, () => undefined);
+      using copy = new DatabaseSync(path, { readOnly: true });
+      const { count } = copy.prepare('SELECT count(*) AS count FROM numbers').get() ?? {};
+      expect(count).toBeGreaterThanOrEqual(least);
+    }
+  } finally {
+    ends = true;
+    await Promise.all(others);
+    await database.close();
+  }
 });

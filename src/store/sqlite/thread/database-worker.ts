@@ -1,4 +1,5 @@
 import { backup, DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type MessagePort,
   parentPort,
@@ -31,6 +32,10 @@ import { assertLogIsWhole, openLogMark } from './log-mark.ts';
  * what they write between two steps is in the backup, too.
  */
 const BACKUP_PAGES = 100;
+/** A step waits while a call writes; only of the first step SQLite and Node make an error. */
+const FIRST_STEP = { tries: 500, waitMs: 20 };
+/** Result codes of SQLite for a backup that met a writer; Node reports most of them as 0. */
+const MET_A_WRITER: readonly unknown[] = [0, 5, 6];
 
 // FAST overwrites deleted content where that costs no extra writes: secrets and headers, which are
 // small. Overwriting freed pages as well makes the deletion of stored bodies four times as slow.
@@ -73,16 +78,27 @@ async function copyTo(
   { backup: id, path }: BackupRequest,
 ): Promise<void> {
   const answer = (message: BackupAnswer): void => port.postMessage(message);
-  try {
-    await backup(database, path, {
+  const copy = (): Promise<number> =>
+    backup(database, path, {
       rate: BACKUP_PAGES,
       progress: ({ totalPages: total, remainingPages }) =>
         answer({ backup: id, copied: total - remainingPages, total }),
     });
-    answer({ backup: id, done: true });
-  } catch (error) {
-    answer({ backup: id, error: toErrorMessage(error) });
+  for (let tried = 1; ; tried++) {
+    try {
+      await copy();
+      return answer({ backup: id, done: true });
+    } catch (error) {
+      if (tried === FIRST_STEP.tries || !metWriter(error)) {
+        return answer({ backup: id, error: toErrorMessage(error) });
+      }
+    }
+    await sleep(FIRST_STEP.waitMs);
   }
+}
+
+function metWriter(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && MET_A_WRITER.includes(error.errcode);
 }
 
 type Received = CallMessage | BackupRequest | 'close';
