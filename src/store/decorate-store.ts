@@ -8,29 +8,18 @@ export type AroundCall = <T>(operation: StoreOperation, call: () => Promise<T>) 
 
 /** The same store with `around` around every call. */
 export function decorateStore(store: Store, around: AroundCall): Store {
+  const { traits, transactions, ping, maintain, close, ...aggregates } = store;
+  const methods = Object.entries(aggregates).map(([name, aggregate]) => [
+    name,
+    aggregate && decorated(aggregate, name, around),
+  ]);
   return {
-    accounts: decorated(store.accounts, 'accounts', around),
-    crawlers: decorated(store.crawlers, 'crawlers', around),
-    queue: decorated(store.queue, 'queue', around),
-    batches: decorated(store.batches, 'batches', around),
-    hosts: decorated(store.hosts, 'hosts', around),
-    shares: store.shares && decorated(store.shares, 'shares', around),
-    traits: store.traits,
-    transactions: store.transactions,
-    deliveries: decorated(store.deliveries, 'deliveries', around),
-    results: decorated(store.results, 'results', around),
-    stats: decorated(store.stats, 'stats', around),
-    rates: decorated(store.rates, 'rates', around),
-    screenshots: decorated(store.screenshots, 'screenshots', around),
-    notices: decorated(store.notices, 'notices', around),
-    listings: decorated(store.listings, 'listings', around),
-    processes: decorated(store.processes, 'processes', around),
-    cookieSessions: decorated(store.cookieSessions, 'cookieSessions', around),
-    audit: decorated(store.audit, 'audit', around),
-    proxyPools: decorated(store.proxyPools, 'proxyPools', around),
-    ping: () => around('ping', () => store.ping()),
-    maintain: (now, signal) => around('maintain', () => store.maintain(now, signal)),
-    close: () => around('close', () => store.close()),
+    ...(Object.fromEntries(methods) as typeof aggregates),
+    traits,
+    transactions,
+    ping: () => around('ping', ping),
+    maintain: (now, signal) => around('maintain', () => maintain(now, signal)),
+    close: () => around('close', close),
   };
 }
 
