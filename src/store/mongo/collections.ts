@@ -1,4 +1,4 @@
-import type { Binary, Collection, Db } from 'mongodb';
+import type { Binary, Db } from 'mongodb';
 import type { HeldUp } from '../../domain/attention.ts';
 import type { AuditRecord } from '../../domain/audit.ts';
 import type { BodyCoding } from '../../domain/body-coding.ts';
@@ -319,63 +319,36 @@ export interface ProxyPoolsDocument extends SealedPools {
   readonly _id: string;
 }
 
-/** Every collection of the store. */
-export interface Collections {
-  /** For moments that are kept. */
-  readonly time: WallClock;
-  readonly accounts: Collection<AccountDocument>;
-  readonly crawlers: Collection<CrawlerDocument>;
-  readonly counts: Collection<CountsDocument>;
-  readonly jobs: Collection<JobDocument>;
-  readonly batches: Collection<BatchDocument>;
-  readonly batchParts: Collection<BatchPartDocument>;
-  readonly deliveries: Collection<DeliveryDocument>;
-  readonly results: Collection<ResultDocument>;
-  readonly resultOrders: Collection<ResultOrderDocument>;
-  readonly history: Collection<HistoryDocument>;
-  readonly samples: Collection<SampleDocument>;
-  readonly pushRequests: Collection<PushRequestDocument>;
-  readonly uniqueKeys: Collection<UniqueKeyDocument>;
-  readonly rates: Collection<RateDocument>;
-  readonly screenshots: Collection<ScreenshotDocument>;
-  readonly notices: Collection<NoticeDocument>;
-  readonly removals: Collection<RemovalDocument>;
-  readonly removedAccounts: Collection<RemovedAccountDocument>;
-  readonly processes: Collection<ProcessDocument>;
-  readonly cookieSessions: Collection<CookieSessionDocument>;
-  readonly hosts: Collection<KnownHostsDocument>;
-  readonly episodes: Collection<EpisodeDocument>;
-  readonly audit: Collection<AuditDocument>;
-  readonly proxyPools: Collection<ProxyPoolsDocument>;
-}
-
-/** The collections of a database. */
-export function toCollections(db: Db, time: WallClock = { aheadMs: 0 }): Collections {
+/** Every collection of the store. `time` is for moments that are kept. */
+export function toCollections(db: Db, time: WallClock = { aheadMs: 0 }) {
   return {
     time,
-    accounts: db.collection('accounts'),
-    crawlers: db.collection('crawlers'),
-    counts: db.collection('counts'),
-    jobs: db.collection('jobs'),
-    batches: db.collection('batches'),
-    batchParts: db.collection('batch_parts'),
-    deliveries: db.collection('deliveries'),
-    results: db.collection('results'),
-    resultOrders: db.collection('result_orders'),
-    history: db.collection('history'),
-    samples: db.collection('samples'),
-    pushRequests: db.collection('push_requests'),
-    uniqueKeys: db.collection('unique_keys'),
-    rates: db.collection('rates'),
-    screenshots: db.collection('screenshots'),
-    notices: db.collection('notices'),
-    removals: db.collection('removals'),
-    removedAccounts: db.collection('removed_accounts'),
-    processes: db.collection('processes'),
-    cookieSessions: db.collection('cookie_sessions'),
-    hosts: db.collection('hosts'),
-    episodes: db.collection('episodes'),
-    audit: db.collection('audit'),
-    proxyPools: db.collection('proxy_pools'),
+    accounts: db.collection<AccountDocument>('accounts'),
+    crawlers: db.collection<CrawlerDocument>('crawlers'),
+    counts: db.collection<CountsDocument>('counts'),
+    jobs: db.collection<JobDocument>('jobs'),
+    batches: db.collection<BatchDocument>('batches'),
+    batchParts: db.collection<BatchPartDocument>('batch_parts'),
+    deliveries: db.collection<DeliveryDocument>('deliveries'),
+    results: db.collection<ResultDocument>('results'),
+    resultOrders: db.collection<ResultOrderDocument>('result_orders'),
+    history: db.collection<HistoryDocument>('history'),
+    samples: db.collection<SampleDocument>('samples'),
+    pushRequests: db.collection<PushRequestDocument>('push_requests'),
+    uniqueKeys: db.collection<UniqueKeyDocument>('unique_keys'),
+    rates: db.collection<RateDocument>('rates'),
+    screenshots: db.collection<ScreenshotDocument>('screenshots'),
+    notices: db.collection<NoticeDocument>('notices'),
+    removals: db.collection<RemovalDocument>('removals'),
+    removedAccounts: db.collection<RemovedAccountDocument>('removed_accounts'),
+    processes: db.collection<ProcessDocument>('processes'),
+    cookieSessions: db.collection<CookieSessionDocument>('cookie_sessions'),
+    hosts: db.collection<KnownHostsDocument>('hosts'),
+    episodes: db.collection<EpisodeDocument>('episodes'),
+    audit: db.collection<AuditDocument>('audit'),
+    proxyPools: db.collection<ProxyPoolsDocument>('proxy_pools'),
   };
 }
+
+/** See {@link toCollections}. */
+export type Collections = Readonly<ReturnType<typeof toCollections>>;
