@@ -32,24 +32,18 @@ export interface CrawlerOverview {
 
 /** A job in a queue without its body and parameters. */
 export interface JobSummary
-  extends Pick<
+  extends Omit<
     QueuedJob,
-    | 'rid'
-    | 'crawlerId'
-    | 'url'
-    | 'host'
-    | 'method'
-    | 'state'
-    | 'retry'
-    | 'createdAt'
-    | 'firstTriedAt'
-    | 'queueDeadline'
-    | 'metadata'
-    | 'batch'
-    | 'climbed'
-    | 'againOf'
-    | 'notBefore'
-    | 'priority'
+    | 'accountId'
+    | 'body'
+    | 'contentType'
+    | 'parameters'
+    | 'callbackHeaders'
+    | 'unique'
+    | 'attempt'
+    | 'crashes'
+    | 'tries'
+    | 'traceparent'
   > {
   /** The earliest moment of its next try. */
   readonly dueAt: Date;

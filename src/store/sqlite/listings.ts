@@ -2,7 +2,7 @@ import type { TokenType } from '../../domain/account.ts';
 import { LEAST_STREAK } from '../../domain/attention.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
 import { invalidPageToken } from '../../domain/errors.ts';
-import type { HeaderPair, QueuedJob } from '../../domain/job.ts';
+import type { HeaderPair } from '../../domain/job.ts';
 import type { MatchFilter } from '../../domain/match-filter.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import { mapListing, partStart, takePart, takeRows } from '../listing-cursor.ts';
@@ -26,17 +26,10 @@ import { toCounters, toCrawler } from './crawler-row.ts';
 import { isPending, SUMMARY_COLUMNS, toDeliverySummary } from './delivery-row.ts';
 import { failedCrawls } from './failed-crawls.ts';
 import type { InThread } from './in-thread.ts';
-import { toJob } from './job-row.ts';
+import { toJob, toJobFields } from './job-row.ts';
 import { purgeCount } from './lease.ts';
 import { toCrawlFields } from './pages.ts';
-import {
-  type Sql,
-  type SqlRow,
-  type SqlValue,
-  toDate,
-  toOptionalDate,
-  toOptionalText,
-} from './sql.ts';
+import { type Sql, type SqlRow, type SqlValue, toDate, toOptionalText } from './sql.ts';
 
 function crawlers(
   sql: Sql,
@@ -78,26 +71,8 @@ const JOB_COLUMNS =
   'rid, crawler_id, url, host, method, state, retry, created_at, due_at, first_tried_at, queue_deadline, last_failure, climbed, metadata, batch, again_of, not_before, priority';
 
 function toJobSummary(row: SqlRow): JobSummary {
-  return {
-    rid: String(row.rid),
-    crawlerId: String(row.crawler_id),
-    url: String(row.url),
-    host: String(row.host),
-    method: row.method as QueuedJob['method'],
-    state: row.state as QueuedJob['state'],
-    retry: Number(row.retry),
-    createdAt: toDate(row.created_at),
-    dueAt: toDate(row.due_at),
-    firstTriedAt: toOptionalDate(row.first_tried_at),
-    queueDeadline: toOptionalDate(row.queue_deadline),
-    lastFailure: toOptionalText(row.last_failure),
-    metadata: toOptionalText(row.metadata),
-    batch: toOptionalText(row.batch),
-    climbed: toOptionalText(row.climbed),
-    againOf: toOptionalText(row.again_of),
-    priority: Number(row.priority),
-    notBefore: toOptionalDate(row.not_before),
-  };
+  const lastFailure = toOptionalText(row.last_failure);
+  return { ...toJobFields(row), dueAt: toDate(row.due_at), lastFailure };
 }
 
 // The states are written out, so that the partial indexes are used.
