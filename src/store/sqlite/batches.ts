@@ -11,7 +11,7 @@ import { insertDelivery } from './finish.ts';
 import type { InThread } from './in-thread.ts';
 import { purgeCount } from './lease.ts';
 import { placedBytes } from './pages.ts';
-import { purgeJobs } from './purge-jobs.ts';
+import { removeJobs } from './remove-jobs.ts';
 import { type Sql, type SqlRow, toDate, toOptionalDate } from './sql.ts';
 
 function toBatch(sql: Sql, row: SqlRow, now: Date): Batch {
@@ -79,13 +79,10 @@ function cancel(
   limit: number,
   now: Date,
 ): number {
-  return purgeJobs(
-    sql,
-    crawlerId,
-    `SELECT rid FROM jobs WHERE batch_id = ? AND state IN ('waiting', 'retrying') AND gen = ? LIMIT ?`,
-    [batchId, purgeCount(sql, crawlerId) ?? -1, limit],
-    now,
-  );
+  const selection = `SELECT rid FROM jobs
+    WHERE batch_id = ? AND state IN ('waiting', 'retrying') AND gen = ? LIMIT ?`;
+  const values = [batchId, purgeCount(sql, crawlerId) ?? -1, limit];
+  return removeJobs(sql, { crawlerId, selection, values, end: 'purged', now }).length;
 }
 
 const HAS_JOBS = 'EXISTS (SELECT 1 FROM jobs j WHERE j.batch_id = b.batch_id)';

@@ -132,10 +132,10 @@ function endJob(
 }
 
 /** Counts that a job is not in its state any more. */
-function leaveState(
+export function leaveState(
   counts: Counts,
   crawlerId: string,
-  { accountId, state, size }: EndingJob,
+  { accountId, state, size }: Pick<EndingJob, 'accountId' | 'state' | 'size'>,
 ): void {
   counts.add(crawlerId, state, -1);
   if (state === 'running') return;

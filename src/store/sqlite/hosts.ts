@@ -3,7 +3,7 @@ import type { HostReport, QueuedHost } from '../host-store.ts';
 import type { InThread, QueuePart, QueuePosition, ThreadHosts } from './in-thread.ts';
 import { purgeCount } from './lease.ts';
 import { ORDER } from './look.ts';
-import { purgeJobs } from './purge-jobs.ts';
+import { removeJobs } from './remove-jobs.ts';
 import { insertRow, type Sql, type SqlRow, toDate } from './sql.ts';
 
 /** Jobs that one part of a queue goes over: some milliseconds of the database thread. */
@@ -67,13 +67,10 @@ function toQueuedHost(row: SqlRow): QueuedHost {
 }
 
 function purge(sql: Sql, crawlerId: string, host: string, limit: number, now: Date): number {
-  return purgeJobs(
-    sql,
-    crawlerId,
-    `SELECT rid FROM jobs INDEXED BY jobs_by_host WHERE ${IS_QUEUED} AND host = ? LIMIT ?`,
-    [crawlerId, purgeCount(sql, crawlerId) ?? -1, host, limit],
-    now,
-  );
+  const selection = `SELECT rid FROM jobs INDEXED BY jobs_by_host
+    WHERE ${IS_QUEUED} AND host = ? LIMIT ?`;
+  const values = [crawlerId, purgeCount(sql, crawlerId) ?? -1, host, limit];
+  return removeJobs(sql, { crawlerId, selection, values, end: 'purged', now }).length;
 }
 
 /** What is known of hosts, and the queue by host. */

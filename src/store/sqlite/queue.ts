@@ -1,15 +1,14 @@
 import type { QueuedJob } from '../../domain/job.ts';
-import { tallyEnd } from '../../domain/tally.ts';
 import { createCounts } from './counts.ts';
 import { finish } from './finish.ts';
 import type { InThread, ThreadQueue } from './in-thread.ts';
 import { toJob } from './job-row.ts';
 import { acquire, isLeased, purgeCount, release, setWake, visit } from './lease.ts';
 import { push } from './push.ts';
+import { removeJobs } from './remove-jobs.ts';
 import type { Sql } from './sql.ts';
 import { beginSweep } from './sweep.ts';
 import { turn } from './turn.ts';
-import { freeKey } from './unique-keys.ts';
 
 function overdue(sql: Sql, now: Date, limit: number): QueuedJob[] {
   return sql
@@ -61,27 +60,10 @@ function countScheduled(sql: Sql, crawlerId: string, now: Date): number {
 function deleteJobs(sql: Sql, crawlerId: string, rids: readonly string[], now: Date): string[] {
   const purges = purgeCount(sql, crawlerId);
   if (purges === undefined) return [];
-  const rows = sql.all(
-    `DELETE FROM jobs WHERE rid IN (SELECT value FROM json_each(?)) AND crawler_id = ?
-      AND (gen = ? OR state = 'running') RETURNING rid, state, account_id, size, unique_key`,
-    JSON.stringify(rids),
-    crawlerId,
-    purges,
-  );
-  const counts = createCounts();
-  for (const row of rows) {
-    freeKey(sql, crawlerId, String(row.rid), row.unique_key);
-    counts.add(crawlerId, row.state as QueuedJob['state'], -1);
-    counts.addTally(crawlerId, tallyEnd({ end: 'deleted' }));
-    const size = Number(row.size);
-    if (row.state !== 'running') {
-      counts.addQueued(String(row.account_id), -1);
-      counts.add(crawlerId, 'held_bytes', -size);
-    }
-    counts.addBytes(String(row.account_id), 'queued_bytes', -size);
-  }
-  counts.write(sql, now);
-  return rows.map(({ rid }) => String(rid));
+  const selection = `SELECT rid FROM jobs WHERE rid IN (SELECT value FROM json_each(?))
+    AND crawler_id = ? AND (gen = ? OR state = 'running')`;
+  const values = [JSON.stringify(rids), crawlerId, purges];
+  return removeJobs(sql, { crawlerId, selection, values, end: 'deleted', now });
 }
 
 function deleteJob(sql: Sql, crawlerId: string, rid: string, now: Date): boolean {
