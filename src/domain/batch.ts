@@ -1,3 +1,4 @@
+import { DAY_MS } from './durations.ts';
 import { invalidField } from './errors.ts';
 import type { CrawlRecord } from './result.ts';
 import { resultEnd } from './tally.ts';
@@ -64,6 +65,7 @@ export function addEnd(
 
 /** How long a batch is kept after its end. An open one is closed as long after its last push. */
 export const BATCH_KEPT_DAYS = 30;
+export const BATCH_KEPT_MS = BATCH_KEPT_DAYS * DAY_MS;
 
 /** Batches that one crawler can have. */
 export const MAX_BATCHES = 10_000;

@@ -1,16 +1,12 @@
 import type { ClientSession } from 'mongodb';
-import { BATCH_KEPT_DAYS, type BatchEnds, MAX_BATCHES } from '../../domain/batch.ts';
+import { BATCH_KEPT_MS, type BatchEnds, MAX_BATCHES } from '../../domain/batch.ts';
 import { toWall } from '../../domain/clock.ts';
-import { DAY_MS } from '../../domain/durations.ts';
 import type { Job } from '../../domain/job.ts';
 import { createRid } from '../../domain/rid.ts';
 import type { PushOutcome } from '../store.ts';
 import type { BatchDocument, Collections } from './collections.ts';
 import { Fenced, type Lane } from './lanes.ts';
 import { isDuplicate } from './mongo-errors.ts';
-
-/** How long a batch is kept after its last push, and after its end. */
-export const BATCH_KEPT_MS = BATCH_KEPT_DAYS * DAY_MS;
 
 type Refusal = Extract<PushOutcome, { refused: string }>['refused'];
 

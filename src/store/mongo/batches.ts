@@ -1,9 +1,8 @@
-import type { Batch } from '../../domain/batch.ts';
+import { BATCH_KEPT_MS, type Batch } from '../../domain/batch.ts';
 import { toWall } from '../../domain/clock.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import type { BatchStore } from '../store.ts';
-import { BATCH_KEPT_MS } from './batch-parts.ts';
 import type { BatchDocument, BatchPartDocument, Collections } from './collections.ts';
 import type { Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';

@@ -1,12 +1,8 @@
-import { BATCH_KEPT_DAYS, type BatchEnds, MAX_BATCHES } from '../../domain/batch.ts';
+import { BATCH_KEPT_MS, type BatchEnds, MAX_BATCHES } from '../../domain/batch.ts';
 import { toWall } from '../../domain/clock.ts';
-import { DAY_MS } from '../../domain/durations.ts';
 import { createRid } from '../../domain/rid.ts';
 import type { PushOutcome } from '../store.ts';
 import { insertRow, type Sql } from './sql.ts';
-
-/** How long a batch is kept after its last push, and after its end. */
-export const BATCH_KEPT_MS = BATCH_KEPT_DAYS * DAY_MS;
 
 /** The batches of a crawler that pushes name. */
 export function openBatches(sql: Sql, crawlerId: string, now: Date) {

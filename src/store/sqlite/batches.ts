@@ -1,11 +1,10 @@
-import type { Batch } from '../../domain/batch.ts';
+import { BATCH_KEPT_MS, type Batch } from '../../domain/batch.ts';
 import { toWall } from '../../domain/clock.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { chargedBytes } from '../../domain/quotas.ts';
 import { mapListing, takeRows } from '../listing-cursor.ts';
 import type { BatchEvent, BatchStore, Listing, ListingPart } from '../store.ts';
 import { addStored } from './accounts.ts';
-import { BATCH_KEPT_MS } from './batch-counts.ts';
 import { createCounts } from './counts.ts';
 import { insertDelivery } from './finish.ts';
 import type { InThread } from './in-thread.ts';
