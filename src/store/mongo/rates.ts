@@ -33,8 +33,7 @@ export function createRates(collections: Collections): RateStore {
       const most = { $min: [wanted, { $floor: '$left' }] };
       const bucket = await takeTokens(collections, key, allowance, most, now);
       let granted = bucket?.granted ?? 0;
-      const missing = 1 - (bucket?.left ?? 0);
-      const wait = Math.max(Math.ceil((missing * 1_000) / perSecond), 1);
+      const wait = Math.max(refillWaitMs(allowance, bucket?.left ?? 0, 1), 1);
       return group.map(({ count }) => {
         const own = Math.min(count, granted);
         granted -= own;

@@ -1,13 +1,13 @@
-import { refillWaitMs } from '../../domain/allowance.ts';
+import { type Allowance, refillWaitMs } from '../../domain/allowance.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import type { RateStore } from '../store.ts';
 
 interface Bucket {
-  left: number;
-  at: number;
+  readonly left: number;
+  readonly at: number;
 }
 
-const MAX_BUCKETS = 10_000;
+const MAX_BUCKETS = 20_000;
 
 /**
  * Makes the push rate of each token, and the allowances that are taken as a whole. They are in
@@ -17,38 +17,40 @@ const MAX_BUCKETS = 10_000;
  */
 export function createRates(): RateStore {
   const buckets = createLruMap<string, Bucket>({ maxEntries: MAX_BUCKETS });
-  const whole = createLruMap<string, Bucket>({ maxEntries: MAX_BUCKETS });
+
+  /** Fills up a bucket for the time that has passed, and takes from it what `take` says. */
+  function takeFrom(
+    key: string,
+    { capacity, refillMs }: Allowance,
+    now: Date,
+    take: (left: number) => number,
+  ): { readonly granted: number; readonly left: number } {
+    const at = now.getTime();
+    const bucket = buckets.get(key) ?? { left: capacity, at };
+    const passed = Math.max(at - bucket.at, 0);
+    const filled = Math.min(capacity, bucket.left + (passed * capacity) / refillMs);
+    const granted = take(filled);
+    const left = filled - granted;
+    buckets.set(key, { left, at });
+    return { granted, left };
+  }
 
   return {
     async take(key, count, perSecond, now) {
-      const at = now.getTime();
-      const bucket = buckets.get(key) ?? { left: perSecond, at };
-      const passed = Math.max(at - bucket.at, 0);
-      bucket.left = Math.min(perSecond, bucket.left + (passed * perSecond) / 1_000);
-      bucket.at = at;
-      const granted = Math.min(count, Math.floor(bucket.left));
-      bucket.left -= granted;
-      buckets.set(key, bucket);
-      const missing = 1 - bucket.left;
-      return {
-        granted,
-        retryAfterMs: granted === count ? 0 : Math.max(Math.ceil((missing * 1_000) / perSecond), 1),
-      };
+      const allowance = { capacity: perSecond, refillMs: 1_000 };
+      const fitting = (left: number): number => Math.min(count, Math.floor(left));
+      const { granted, left } = takeFrom(key, allowance, now, fitting);
+      const waitMs = Math.max(refillWaitMs(allowance, left, 1), 1);
+      return { granted, retryAfterMs: granted === count ? 0 : waitMs };
     },
 
     async takeWhole(key, count, allowance, now) {
-      const { capacity, refillMs } = allowance;
-      const at = now.getTime();
-      const bucket = whole.get(key) ?? { left: capacity, at };
-      const passed = Math.max(at - bucket.at, 0);
-      const left = Math.min(capacity, bucket.left + (passed * capacity) / refillMs);
-      const granted = count <= left;
-      const after = granted ? left - count : left;
-      whole.set(key, { left: after, at });
+      const whole = (left: number): number => (count <= left ? count : 0);
+      const { granted, left } = takeFrom(`whole:${key}`, allowance, now, whole);
       return {
-        granted,
-        left: Math.floor(after),
-        retryAfterMs: refillWaitMs(allowance, after, count),
+        granted: granted === count,
+        left: Math.floor(left),
+        retryAfterMs: refillWaitMs(allowance, left, count),
       };
     },
   };
