@@ -1,18 +1,8 @@
-import { isInternal } from '../../domain/crawler-name.ts';
 import { invalidToken } from '../../domain/errors.ts';
-import { exceedsLimit, quotaExceeded } from '../../domain/quotas.ts';
+import { exceedsLimit } from '../../domain/quotas.ts';
+import { crawlerQuotaExceeded } from '../crawler-quota.ts';
 import type { CrawlerQuota } from '../store.ts';
-import type { Collections, CrawlerDocument } from './collections.ts';
-
-/** A quota without limits. */
-export const UNLIMITED: CrawlerQuota = { crawlers: 0, concurrency: 0 };
-
-/** The share of a crawler in its account's quotas; the service's own crawlers have none. */
-export function quotaShare(crawler: Pick<CrawlerDocument, 'name' | 'concurrency'>): CrawlerQuota {
-  return isInternal(crawler)
-    ? { crawlers: 0, concurrency: 0 }
-    : { crawlers: 1, concurrency: crawler.concurrency };
-}
+import type { Collections } from './collections.ts';
 
 /**
  * Counts crawlers and their concurrency in the account, in one write that fails if it would exceed
@@ -44,8 +34,5 @@ export async function countCrawlers(
   }
   const over = bounded.find((name) => exceedsLimit(quota[name], account[name] ?? 0, more[name]));
   const name = over ?? bounded[0] ?? 'crawlers';
-  throw quotaExceeded(name, quota[name], account[name] ?? 0, {
-    kind: 'invalid',
-    ...(name === 'concurrency' ? { field: name } : {}),
-  });
+  throw crawlerQuotaExceeded(name, quota, account[name] ?? 0);
 }

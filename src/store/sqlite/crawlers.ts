@@ -2,10 +2,10 @@ import type { TokenType } from '../../domain/account.ts';
 import { toWall } from '../../domain/clock.ts';
 import type { Crawler, CrawlerCounters, WebhookSecret } from '../../domain/crawler.ts';
 import { assertEtag } from '../../domain/crawler-etag.ts';
-import { isInternal } from '../../domain/crawler-name.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { invalidToken } from '../../domain/errors.ts';
-import { exceedsLimit, quotaExceeded } from '../../domain/quotas.ts';
+import { exceedsLimit } from '../../domain/quotas.ts';
+import { crawlerQuotaExceeded, quotaShare, UNLIMITED } from '../crawler-quota.ts';
 import { type Pauses, pauseChanges } from '../rules.ts';
 import type { CrawlerPatch, CrawlerQuota, CrawlerStore, Paging, PauseChange } from '../store.ts';
 import { secretsText, settingsText, toCounters, toCrawler } from './crawler-row.ts';
@@ -22,8 +22,7 @@ import { beginSweep } from './sweep.ts';
 function countInAccount(
   sql: Sql,
   accountId: string,
-  crawlers: number,
-  concurrency: number,
+  more: CrawlerQuota,
   quota: CrawlerQuota,
 ): void {
   const used = sql.get(
@@ -33,25 +32,19 @@ function countInAccount(
   if (used === undefined) {
     throw invalidToken();
   }
-  const wanted = { crawlers, concurrency };
   for (const name of ['crawlers', 'concurrency'] as const) {
     const now = Number(used[name]);
-    if (wanted[name] > 0 && exceedsLimit(quota[name], now, wanted[name])) {
-      throw quotaExceeded(name, quota[name], now, {
-        kind: 'invalid',
-        ...(name === 'concurrency' ? { field: name } : {}),
-      });
+    if (more[name] > 0 && exceedsLimit(quota[name], now, more[name])) {
+      throw crawlerQuotaExceeded(name, quota, now);
     }
   }
   sql.run(
     'UPDATE accounts SET crawlers = crawlers + ?, concurrency = concurrency + ? WHERE account_id = ?',
-    crawlers,
-    concurrency,
+    more.crawlers,
+    more.concurrency,
     accountId,
   );
 }
-
-const UNLIMITED: CrawlerQuota = { crawlers: 0, concurrency: 0 };
 
 function insert(
   sql: Sql,
@@ -60,8 +53,7 @@ function insert(
 ): { crawler: Crawler; inserted: boolean } {
   const existing = findByName(sql, crawler.accountId, crawler.name);
   if (existing !== undefined) return { crawler: existing, inserted: false };
-  const own = isInternal(crawler);
-  countInAccount(sql, crawler.accountId, own ? 0 : 1, own ? 0 : crawler.concurrency, quota);
+  countInAccount(sql, crawler.accountId, quotaShare(crawler), quota);
   insertRow(sql, 'crawlers', {
     crawler_id: crawler.crawlerId,
     account_id: crawler.accountId,
@@ -96,22 +88,16 @@ export function getCrawler(sql: Sql, crawlerId: string): Crawler | undefined {
 
 function list(sql: Sql, accountId: string, paging: Paging, tokenType?: TokenType): Crawler[] {
   const { limit, after = '' } = paging;
-  const rows =
-    tokenType === undefined
-      ? sql.all(
-          'SELECT * FROM crawlers WHERE account_id = ? AND name > ? ORDER BY name LIMIT ?',
-          accountId,
-          after,
-          limit,
-        )
-      : sql.all(
-          'SELECT * FROM crawlers WHERE account_id = ? AND name > ? AND token_type = ? ORDER BY name LIMIT ?',
-          accountId,
-          after,
-          tokenType,
-          limit,
-        );
-  return rows.map(toCrawler);
+  return sql
+    .all(
+      `SELECT * FROM crawlers WHERE account_id = ? AND name > ?
+        AND token_type = coalesce(?, token_type) ORDER BY name LIMIT ?`,
+      accountId,
+      after,
+      tokenType ?? null,
+      limit,
+    )
+    .map(toCrawler);
 }
 
 function update(
@@ -125,11 +111,12 @@ function update(
   const crawler = getCrawler(sql, crawlerId);
   if (crawler === undefined) return undefined;
   assertEtag(crawler, etag);
-  const more = (patch.concurrency ?? crawler.concurrency) - crawler.concurrency;
-  if (more !== 0 && !isInternal(crawler)) {
-    countInAccount(sql, crawler.accountId, 0, more, { ...UNLIMITED, ...quota });
-  }
   const next = { ...crawler, ...patch };
+  const concurrency = quotaShare(next).concurrency - quotaShare(crawler).concurrency;
+  if (concurrency !== 0) {
+    const more = { crawlers: 0, concurrency };
+    countInAccount(sql, crawler.accountId, more, { ...UNLIMITED, ...quota });
+  }
   sql.run(
     'UPDATE crawlers SET callback_url = ?, settings = ?, updated_at = ? WHERE crawler_id = ?',
     next.callbackUrl ?? null,
@@ -222,13 +209,13 @@ function remove(sql: Sql, crawlerId: string): { purged: number } | undefined {
   );
   if (crawler === undefined || counters === undefined) return undefined;
   const purged = Number(counters.n);
-  const own = isInternal(crawler);
+  const share = quotaShare(crawler);
   sql.run(
     `UPDATE accounts SET queued = queued - ?, crawlers = crawlers - ?, concurrency = concurrency - ?,
       queued_bytes = queued_bytes - ? WHERE account_id = ?`,
     purged,
-    own ? 0 : 1,
-    own ? 0 : crawler.concurrency,
+    share.crawlers,
+    share.concurrency,
     Number(counters.held_bytes) + runningBytes(sql, crawlerId),
     crawler.accountId,
   );
