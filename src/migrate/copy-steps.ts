@@ -1,11 +1,11 @@
 import { Binary } from 'mongodb';
 import { parseCoding } from '../domain/body-coding.ts';
 import { defined } from '../domain/defined.ts';
-import type { DeliveryAttempt } from '../domain/delivery.ts';
 import { orderOf, toJobDocument } from '../store/mongo/job-document.ts';
 import { hashUrl, scopeKey } from '../store/mongo/records.ts';
 import { sampleId } from '../store/mongo/samples.ts';
 import { toAuditRecord } from '../store/sqlite/audit.ts';
+import { parseAttempts } from '../store/sqlite/delivery-row.ts';
 import { toJob } from '../store/sqlite/job-row.ts';
 import { toNotice } from '../store/sqlite/notices.ts';
 import { PAGE_PIECES } from '../store/sqlite/pages.ts';
@@ -88,7 +88,7 @@ export function copySteps(from: Source): CopyStep[] {
         createdAt: toDate(row.created_at),
         callbackHeaders: String(row.callback_headers),
         ...defined({ traceparent: toOptionalText(row.traceparent) }),
-        attempts: parseAttempts(String(row.attempts)),
+        attempts: parseAttempts(row),
         ...(row.answers === null ? {} : { answers: JSON.parse(String(row.answers)) as unknown }),
       }),
     },
@@ -281,11 +281,4 @@ function jobDocument(row: SqlRow): CopiedDocument {
     }),
     ...(row.last_failure === null ? {} : { lastFailure: String(row.last_failure) }),
   } as CopiedDocument;
-}
-
-function parseAttempts(text: string): DeliveryAttempt[] {
-  const attempts = JSON.parse(text) as (Omit<DeliveryAttempt, 'startedAt'> & {
-    startedAt: number;
-  })[];
-  return attempts.map((each) => ({ ...each, startedAt: new Date(each.startedAt) }));
 }

@@ -15,7 +15,6 @@ export function toDeliverySummary(
   row: SqlRow,
   maxAttempts = Number.POSITIVE_INFINITY,
 ): DeliverySummary {
-  const attempts = JSON.parse(String(row.attempts)) as StoredAttempt[];
   const pending = isPending(row);
   const { failure, metadata, batch, event, againOf } = parseDetails(String(row.extras));
   return {
@@ -34,12 +33,16 @@ export function toDeliverySummary(
     createdAt: toDate(row.created_at),
     nextAttemptAt: pending ? toOptionalDate(row.due_at) : undefined,
     attempts: withAnswers(
-      attempts
-        .slice(-maxAttempts)
-        .map((each) => ({ ...each, startedAt: new Date(each.startedAt) })),
+      parseAttempts(row).slice(-maxAttempts),
       parseAnswers(toOptionalText(row.answers)),
     ),
   };
+}
+
+/** Reads the attempts that a row keeps. */
+export function parseAttempts({ attempts }: SqlRow): DeliveryAttempt[] {
+  const stored = JSON.parse(String(attempts)) as StoredAttempt[];
+  return stored.map((each) => ({ ...each, startedAt: new Date(each.startedAt) }));
 }
 
 /** Reads the answers that a row keeps. */
