@@ -48,14 +48,11 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     logger.warn({ byMs }, "the machine's clock was set; what waits is due as before");
   });
   const { clock } = database;
-  const remote = <Name extends keyof ThreadStore>(name: Name) => callThread(database, name);
   const upkeep = createUpkeep(database);
-  const queue = remote('queue');
-  const crawlers = remote('crawlers');
-  const hosts = remote('hosts');
-  const results = remote('results');
+  const { queue, crawlers, hosts, results, ...others } = callThread(database);
   const writePages = createPageWriter(database);
   const store: Store = {
+    ...others,
     traits: {
       name: 'embedded',
       shared: false,
@@ -64,7 +61,6 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
       writeBytes: ONE_WRITE_BYTES,
       localDisk: options.dataDir,
     },
-    accounts: remote('accounts'),
     crawlers: { ...crawlers, remove: upkeep.sweepsAfter(crawlers.remove) },
     queue: {
       ...queue,
@@ -88,27 +84,17 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
         writePages.outcomes(outcomes, (placed) => queue.finish(placed, now)),
       purge: upkeep.sweepsAfter(queue.purge),
     },
-    batches: remote('batches'),
     hosts: {
       ...hosts,
       longest: (crawlerId, limit) =>
         longestHosts((after) => hosts.queuePart(crawlerId, after), limit),
     },
-    deliveries: remote('deliveries'),
     results: {
       ...results,
       put: (scope, record, now, expiresAt) =>
         writePages.record(record, (placed) => results.put(scope, placed, now, expiresAt)),
     },
-    stats: remote('stats'),
     rates: createRates(),
-    screenshots: remote('screenshots'),
-    notices: remote('notices'),
-    listings: remote('listings'),
-    processes: remote('processes'),
-    cookieSessions: remote('cookieSessions'),
-    audit: remote('audit'),
-    proxyPools: remote('proxyPools'),
     ping: async () => void (await database.call('ping', [])),
     maintain: upkeep.maintain,
     close: () => database.close(),
@@ -120,15 +106,15 @@ function looksOnly({ ended = [], started = [], settled = [], deliveries }: TurnW
   return deliveries === undefined && [ended, started, settled].every(({ length }) => length === 0);
 }
 
-/** The calls of an aggregate, which run in the database's thread. */
-function callThread<Name extends keyof ThreadStore>(
-  database: Pick<SqliteDatabase, 'call'>,
-  aggregate: Name,
-): ThreadStore[Name] {
-  const methods = Object.keys(aggregates[aggregate]).map((name) => {
-    const operation = `${aggregate}.${name}`;
-    return [name, (...args: readonly unknown[]) => database.call(operation, args)] as const;
+/** The aggregates whose calls run in the database's thread. */
+function callThread(database: Pick<SqliteDatabase, 'call'>): ThreadStore {
+  const remote = Object.entries(aggregates).map(([aggregate, methods]) => {
+    const calls = Object.keys(methods).map((name) => {
+      const operation = `${aggregate}.${name}`;
+      return [name, (...args: readonly unknown[]) => database.call(operation, args)] as const;
+    });
+    return [aggregate, Object.fromEntries(calls)] as const;
   });
   // `aggregates` has exactly the operations of the store, which the compiler checks there.
-  return Object.fromEntries(methods) as unknown as ThreadStore[Name];
+  return Object.fromEntries(remote) as unknown as ThreadStore;
 }
