@@ -33,13 +33,11 @@ function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expir
   addStored(sql, scope.accountId, chargedBytes(placedBytes(record)));
 }
 
+const IS_ONE = 'rid = ? AND account_id = ? AND token_type = ?';
+const one = ({ accountId, tokenType }: ResultScope, rid: string) => [rid, accountId, tokenType];
+
 function find(sql: Sql, scope: ResultScope, rid: string): SqlRow | undefined {
-  return sql.get(
-    'SELECT * FROM results WHERE rid = ? AND account_id = ? AND token_type = ?',
-    rid,
-    scope.accountId,
-    scope.tokenType,
-  );
+  return sql.get(`SELECT * FROM results WHERE ${IS_ONE}`, ...one(scope, rid));
 }
 
 function get(sql: Sql, scope: ResultScope, rid: string): StoredResult | undefined {
@@ -76,11 +74,8 @@ function sizes(sql: Sql, scope: ResultScope, rids: readonly string[]): Map<strin
   const found = new Map<string, number>();
   for (const rid of rids) {
     const row = sql.get(
-      `SELECT size FROM results WHERE rid = ? AND account_id = ? AND token_type = ?
-        AND held_until IS NULL`,
-      rid,
-      scope.accountId,
-      scope.tokenType,
+      `SELECT size FROM results WHERE ${IS_ONE} AND held_until IS NULL`,
+      ...one(scope, rid),
     );
     if (row !== undefined) found.set(rid, Number(row.size));
   }
@@ -90,24 +85,16 @@ function sizes(sql: Sql, scope: ResultScope, rids: readonly string[]): Map<strin
 function hold(sql: Sql, scope: ResultScope, rids: readonly string[], until: Date): Set<string> {
   const isHeld = (rid: string): boolean =>
     sql.run(
-      `UPDATE results SET held_until = ? WHERE rid = ? AND account_id = ? AND token_type = ?
-        AND held_until IS NULL`,
+      `UPDATE results SET held_until = ? WHERE ${IS_ONE} AND held_until IS NULL`,
       until.getTime(),
-      rid,
-      scope.accountId,
-      scope.tokenType,
+      ...one(scope, rid),
     ) > 0;
   return new Set(rids.filter(isHeld));
 }
 
 function release(sql: Sql, scope: ResultScope, rids: readonly string[]): void {
   for (const rid of rids) {
-    sql.run(
-      'UPDATE results SET held_until = NULL WHERE rid = ? AND account_id = ? AND token_type = ?',
-      rid,
-      scope.accountId,
-      scope.tokenType,
-    );
+    sql.run(`UPDATE results SET held_until = NULL WHERE ${IS_ONE}`, ...one(scope, rid));
   }
 }
 
@@ -124,11 +111,8 @@ function remove(sql: Sql, scope: ResultScope, rids: readonly string[]): Set<stri
   let bytes = 0;
   for (const rid of rids) {
     const row = sql.get(
-      `DELETE FROM results WHERE rid = ? AND account_id = ? AND token_type = ?
-        RETURNING page_id, size`,
-      rid,
-      scope.accountId,
-      scope.tokenType,
+      `DELETE FROM results WHERE ${IS_ONE} RETURNING page_id, size`,
+      ...one(scope, rid),
     );
     if (row === undefined) continue;
     removePage(sql, Number(row.page_id));
