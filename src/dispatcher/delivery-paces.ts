@@ -35,7 +35,8 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
   });
   const pool = createFairPool({ name: 'deliveries', capacity, reserve: Math.ceil(capacity / 8) });
 
-  function findEndpoint(key: string): Endpoint {
+  function findEndpoint(callbackUrl: string): Endpoint {
+    const key = endpointKey(callbackUrl);
     const endpoint = endpoints.get(key) ?? createEndpoint(deps);
     endpoints.set(key, endpoint);
     return endpoint;
@@ -45,15 +46,7 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
     get inFlight() {
       return pool.used;
     },
-    open(claimant, onRoom) {
-      const toKey = createKeyCache();
-      return createPacedLane({
-        claimant,
-        pool,
-        findEndpoint: (callbackUrl) => findEndpoint(toKey(callbackUrl)),
-        onRoom,
-      });
-    },
+    open: (claimant, onRoom) => createPacedLane({ claimant, pool, findEndpoint, onRoom }),
   };
 }
 
@@ -61,15 +54,4 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
 function endpointKey(callbackUrl: string): string {
   const url = URL.parse(callbackUrl);
   return url === null ? callbackUrl : `${url.origin}${url.pathname}`;
-}
-
-/** Remembers the key of the last URL, because a crawler has the same one for all of its posts. */
-function createKeyCache(): (callbackUrl: string) => string {
-  let last: string | undefined;
-  let key = '';
-  return (callbackUrl) => {
-    if (callbackUrl !== last) key = endpointKey(callbackUrl);
-    last = callbackUrl;
-    return key;
-  };
 }
