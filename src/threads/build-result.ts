@@ -23,6 +23,7 @@ import type { Claimant } from '../fairness/fair-pool.ts';
 import { deliveryBody } from '../webhook/delivery-body.ts';
 import { compressSmall, type PackedCoding } from './compress.ts';
 import { largeBodies } from './large-bodies.ts';
+import { withOwnMemory } from './thread-messages.ts';
 
 /** What a page becomes: the answer to an inline crawl, or the record of a job. */
 export type ResultSpec =
@@ -162,11 +163,6 @@ async function pack(
     content.envelope === undefined ? content.body : Buffer.concat([...contentPieces(content)]);
   const bytes = compressSmall(plain, coding);
   return { body: content.body, packed: { coding, bytes }, plain };
-}
-
-/** The bytes, copied if they share their memory: that would be copied whole to another thread. */
-function withOwnMemory(bytes: Uint8Array): Uint8Array {
-  return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 }
 
 /** The bytes that are kept in each delivery mode, before compression. */

@@ -5,15 +5,7 @@ import type { Claimant } from '../fairness/fair-pool.ts';
 import type { BodyAnswer, BodyTask, BodyWork, Packed } from './body-queue.ts';
 import type { PackedCoding } from './compress.ts';
 import { threadEnvironment } from './thread-environment.ts';
-
-/**
- * What takes long with a large body, done by a thread of its own with a lower priority. The thread gets
- * the memory of each body; what it returns replaces the body.
- */
-export interface LargeBodies {
-  read(received: ReceivedBody, claimant: Claimant): Promise<BodyRead>;
-  pack(content: Content, coding: PackedCoding, claimant: Claimant): Promise<Packed>;
-}
+import { withOwnMemory } from './thread-messages.ts';
 
 /** Without large bodies for this long, the thread ends. */
 const IDLE_MS = 2_000;
@@ -21,14 +13,18 @@ const IDLE_MS = 2_000;
 /** The thread, while there are large bodies. */
 let thread: BodyThread | undefined;
 
-export const largeBodies: LargeBodies = {
-  async read(received, claimant) {
+/**
+ * What takes long with a large body, done by a thread of its own with a lower priority. The thread gets
+ * the memory of each body; what it returns replaces the body.
+ */
+export const largeBodies = {
+  async read(received: ReceivedBody, claimant: Claimant): Promise<BodyRead> {
     const body = withOwnMemory(received.body);
     const answer = await perform({ kind: 'read', received: { ...received, body } }, body, claimant);
     if (answer.kind !== 'read') throw new Error('the wrong answer for a body that is read');
     return answer.result;
   },
-  async pack(content, coding, claimant) {
+  async pack(content: Content, coding: PackedCoding, claimant: Claimant): Promise<Packed> {
     const body = withOwnMemory(content.body);
     const work = { kind: 'pack', content: { ...content, body }, coding } as const;
     const answer = await perform(work, body, claimant);
@@ -39,23 +35,15 @@ export const largeBodies: LargeBodies = {
 
 function perform(work: BodyWork, body: Uint8Array<ArrayBuffer>, claimant: Claimant) {
   thread ??= startThread();
-  return thread.perform(work, body, claimant);
+  return thread(work, body, claimant);
 }
 
-/** The bytes, copied if they share their memory: that cannot be handed over. */
-function withOwnMemory(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const { buffer } = bytes;
-  const isWhole = buffer instanceof ArrayBuffer && buffer.byteLength === bytes.byteLength;
-  return isWhole ? new Uint8Array(buffer) : new Uint8Array(bytes);
-}
-
-interface BodyThread {
-  perform(
-    work: BodyWork,
-    body: Uint8Array<ArrayBuffer>,
-    claimant: Claimant,
-  ): Promise<Exclude<BodyAnswer, { readonly kind: 'failed' }>>;
-}
+/** Has the thread work on a body. */
+type BodyThread = (
+  work: BodyWork,
+  body: Uint8Array<ArrayBuffer>,
+  claimant: Claimant,
+) => Promise<Exclude<BodyAnswer, { readonly kind: 'failed' }>>;
 
 /** Starts the thread. It does not keep the process alive, and ends when it has had nothing to do. */
 function startThread(): BodyThread {
@@ -68,7 +56,7 @@ function startThread(): BodyThread {
   let lastId = 0;
 
   function end(message: string): void {
-    if (thread === self) thread = undefined;
+    if (thread === performIn) thread = undefined;
     clearTimeout(idle);
     for (const resolve of waiting.values()) resolve({ kind: 'failed', message });
     waiting.clear();
@@ -88,18 +76,16 @@ function startThread(): BodyThread {
   worker.once('error', ({ message }) => end(message));
   worker.once('exit', () => end('the thread of large bodies has ended'));
 
-  const self: BodyThread = {
-    async perform(work, body, { accountId, crawlerId }) {
-      lastId += 1;
-      const { promise, resolve } = Promise.withResolvers<BodyAnswer>();
-      waiting.set(lastId, resolve);
-      // A claimant may be more than its names, such as a whole crawl.
-      const task: BodyTask = { id: lastId, claimant: { accountId, crawlerId }, work };
-      worker.postMessage(task, [body.buffer]);
-      const answer = await promise;
-      if (answer.kind === 'failed') throw new Error(answer.message);
-      return answer;
-    },
+  const performIn: BodyThread = async (work, body, { accountId, crawlerId }) => {
+    lastId += 1;
+    const { promise, resolve } = Promise.withResolvers<BodyAnswer>();
+    waiting.set(lastId, resolve);
+    // A claimant may be more than its names, such as a whole crawl.
+    const task: BodyTask = { id: lastId, claimant: { accountId, crawlerId }, work };
+    worker.postMessage(task, [body.buffer]);
+    const answer = await promise;
+    if (answer.kind === 'failed') throw new Error(answer.message);
+    return answer;
   };
-  return self;
+  return performIn;
 }

@@ -117,11 +117,16 @@ export function threadState(buffer: SharedArrayBuffer): ThreadState {
  */
 export function transferable(...bodies: readonly (Uint8Array | undefined)[]): ArrayBuffer[] {
   return bodies.flatMap((body) =>
-    body !== undefined &&
-    body.byteLength > 0 &&
-    body.buffer instanceof ArrayBuffer &&
-    body.byteLength === body.buffer.byteLength
-      ? [body.buffer]
-      : [],
+    body !== undefined && body.byteLength > 0 && ownsMemory(body) ? [body.buffer] : [],
   );
+}
+
+/** The bytes, copied if they share their memory: that cannot be handed over, and is copied whole. */
+export function withOwnMemory(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return ownsMemory(bytes) ? bytes : new Uint8Array(bytes);
+}
+
+function ownsMemory(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
+  const { buffer, byteLength } = bytes;
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
 }
