@@ -1,5 +1,4 @@
 import { createBatchedPort, type Messages } from '../domain/batched-port.ts';
-import type { Logger } from '../domain/logger.ts';
 import { createTransientMap } from '../domain/transient-map.ts';
 import type { CookieSession, CrawlTask, Page } from '../engine/engine.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
@@ -7,7 +6,12 @@ import type { RefusedConnection } from '../net/create-http-client.ts';
 import type { CrawlResult } from './build-result.ts';
 import { ThreadLost } from './thread-lost.ts';
 import type { CrawlThreadSettings, FromCrawlThread, ToCrawlThread } from './thread-messages.ts';
-import { NOBODY, startWatchedThread, type ThreadEnd } from './watched-thread.ts';
+import {
+  NOBODY,
+  startWatchedThread,
+  type ThreadEnd,
+  type WatchedThreadDeps,
+} from './watched-thread.ts';
 
 /** The answer to a request: its result, or a page whose document must be read first. */
 export type ThreadAnswer = { readonly page: Page } | { readonly result: CrawlResult };
@@ -49,14 +53,11 @@ export interface CrawlThreadClient {
 }
 
 /** What a client works with. */
-export interface CrawlThreadClientDeps {
-  readonly program: URL;
+export interface CrawlThreadClientDeps
+  extends Pick<WatchedThreadDeps, 'program' | 'maxHeapMb' | 'hangMs' | 'logger'> {
   readonly settings: Omit<CrawlThreadSettings, 'state'>;
-  readonly maxHeapMb: number;
-  readonly hangMs: number;
   /** The process's memory budget, in bytes. */
   readonly memory: FairPool;
-  readonly logger: Logger;
   readonly onRefused: ((refused: RefusedConnection) => void) | undefined;
   /** Called once, when the thread ends other than by `close`; its requests reject a moment later. */
   readonly onEnd: () => void;
@@ -73,18 +74,14 @@ const MAX_ID = 0x7fff_fffe;
 
 /** Starts a thread. */
 export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient {
-  const { program, settings, maxHeapMb, hangMs, memory, logger } = deps;
-  const { baseBytes } = settings;
+  const { memory, logger } = deps;
+  const { baseBytes } = deps.settings;
   const pending = createTransientMap<number, Pending>();
   let lastId = 0;
   let largeBytes = 0;
 
   const watched = startWatchedThread({
-    program,
-    settings,
-    maxHeapMb,
-    hangMs,
-    logger,
+    ...deps,
     onMessage: (messages) => {
       for (const message of messages as Messages<FromCrawlThread>) receive(message);
     },

@@ -206,14 +206,13 @@ function createThreadPool(deps: CrawlThreadsDeps) {
   }
 
   function start(index: number): CrawlThreadClient {
-    const { hangMs, memory, logger, onRefused } = deps;
+    const { program = PROGRAM, maxHeapMb = MAX_HEAP_MB, onRefused } = deps;
+    const settings = { ...deps.settings, baseBytes: BASE_BYTES };
     const client = startCrawlThread({
-      program: deps.program ?? PROGRAM,
-      settings: { ...deps.settings, baseBytes: BASE_BYTES },
-      maxHeapMb: deps.maxHeapMb ?? MAX_HEAP_MB,
-      hangMs,
-      memory,
-      logger,
+      ...deps,
+      program,
+      settings,
+      maxHeapMb,
       onRefused,
       onEnd() {
         replaced += 1;
