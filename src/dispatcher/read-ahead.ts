@@ -4,7 +4,7 @@ import type { DueJob } from '../domain/job.ts';
 import { chargedJobBytes } from '../domain/quotas.ts';
 import { DIGITS, digitsBeyond, hostDigit, kindOf } from '../domain/share-digits.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
-import type { QueueLook, TurnReceipt } from '../store/store.ts';
+import type { LookReceipt, QueueLook } from '../store/store.ts';
 import type { HostLanes } from './host-lanes.ts';
 import type { JobBoard } from './job-board.ts';
 
@@ -46,12 +46,6 @@ export interface ReadAhead {
   /** Gives the look up; does nothing after `endLook`. */
   cancelLook(): void;
 }
-
-/** What a look has found. */
-type LookReceipt = Pick<
-  TurnReceipt,
-  'jobs' | 'hasMore' | 'nextDueAt' | 'lastHost' | 'seesAllHosts'
->;
 
 /** Bounds of how many jobs are read ahead: one for each slot, or more if looks find none left. */
 const MIN_READ_AHEAD = 8;

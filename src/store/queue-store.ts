@@ -159,8 +159,21 @@ export interface HostsLook {
  */
 export type Verdict = 'won' | 'lost';
 
-/** What a turn did. */
-export interface TurnReceipt {
+/** What a look has found. */
+export interface LookReceipt {
+  readonly jobs: readonly DueJob[];
+  /** Whether it may have left due jobs, because of its limits. */
+  readonly hasMore: boolean;
+  /** When the next job falls due, unless it has left due ones; undefined if none will. */
+  readonly nextDueAt: Date | undefined;
+  /** By hosts: whether every host with due jobs has some in `jobs`, or was left out. */
+  readonly seesAllHosts?: boolean;
+  /** Where the next look by hosts continues; absent if this one has seen all of them. */
+  readonly lastHost?: string;
+}
+
+/** What a turn did. Its look finds nothing when the lease is not current or the crawler is paused. */
+export interface TurnReceipt extends LookReceipt {
   /** One for each end, in order. */
   readonly verdicts: readonly Verdict[];
   /** One for each settled delivery, in order. */
@@ -175,16 +188,6 @@ export interface TurnReceipt {
    * the two reasons below. Their crawls must be dropped.
    */
   readonly lost: readonly string[];
-  /** Empty when the lease is not current or the crawler is paused. */
-  readonly jobs: readonly DueJob[];
-  /** Whether the look may have left due jobs, because of its limits. */
-  readonly hasMore: boolean;
-  /** When the next job falls due, unless the look has left due ones; undefined if none will. */
-  readonly nextDueAt: Date | undefined;
-  /** Of a look by hosts: whether every host with due jobs has some in `jobs`, or was left out. */
-  readonly seesAllHosts?: boolean;
-  /** Where the next look by hosts continues; absent if this one has seen all of them. */
-  readonly lastHost?: string;
   readonly leaseLost: boolean;
   readonly paused: boolean;
 }

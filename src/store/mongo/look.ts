@@ -3,15 +3,13 @@ import type { DueJob } from '../../domain/job.ts';
 import { DEFAULT_PRIORITY, MAX_ORDER_MS } from '../../domain/priority.ts';
 import { DIGITS, kindOf } from '../../domain/share-digits.ts';
 import { hostsOf } from '../rules.ts';
-import type { HostsLook, QueueLook, TurnReceipt } from '../store.ts';
+import type { HostsLook, LookReceipt, QueueLook } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { toJob } from './job-document.ts';
 import type { KnownJobs } from './job-facts.ts';
 
 /** What a look has found. */
-type Found = Pick<TurnReceipt, 'hasMore' | 'nextDueAt' | 'lastHost' | 'seesAllHosts'> & {
-  readonly documents: readonly JobDocument[];
-};
+type Found = Omit<LookReceipt, 'jobs'> & { readonly documents: readonly JobDocument[] };
 
 /** Most hosts that a query names. */
 const MAX_LEFT_OUT = 1_000;
@@ -33,7 +31,7 @@ export async function look(
   crawler: Pick<CrawlerDocument, '_id' | 'purges' | 'hasPriorities'>,
   wanted: QueueLook,
   now: Date,
-): Promise<Omit<Found, 'documents'> & { readonly jobs: DueJob[] }> {
+): Promise<LookReceipt> {
   const { _id: crawlerId, purges, hasPriorities = false } = crawler;
   const { digits } = wanted;
   const hosts = hostsOf(wanted, hasPriorities);

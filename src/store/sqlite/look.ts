@@ -1,15 +1,9 @@
 import type { DueJob } from '../../domain/job.ts';
 import { MAX_ORDER_MS } from '../../domain/priority.ts';
 import { hostsOf } from '../rules.ts';
-import type { HostsLook, QueueLook, TurnReceipt } from '../store.ts';
+import type { HostsLook, LookReceipt, QueueLook } from '../store.ts';
 import { toJob } from './job-row.ts';
 import { type Sql, type SqlRow, toDate } from './sql.ts';
-
-/** What a look has found. */
-export type Found = Pick<
-  TurnReceipt,
-  'jobs' | 'hasMore' | 'nextDueAt' | 'lastHost' | 'seesAllHosts'
->;
 
 /** Whose jobs are looked for. */
 interface Queue {
@@ -27,7 +21,7 @@ export const ORDER = 'due_at - (priority - 5) * 3600000';
 const MAY_START = '(queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)';
 
 /** Finds due jobs; see `QueueLook`. */
-export function look(sql: Sql, queue: Queue, wanted: QueueLook, now: Date): Found {
+export function look(sql: Sql, queue: Queue, wanted: QueueLook, now: Date): LookReceipt {
   const hosts = hostsOf(wanted, queue.hasPriorities);
   return hosts === undefined
     ? lookByAge(sql, queue, wanted, now)
@@ -39,7 +33,7 @@ function lookByAge(
   { crawlerId, purges }: Queue,
   { limit, maxBytes = Number.POSITIVE_INFINITY, except = [] }: QueueLook,
   now: Date,
-): Found {
+): LookReceipt {
   const rows = sql.each(
     `SELECT * FROM jobs INDEXED BY jobs_next WHERE ${WAITS}
       AND rid NOT IN (SELECT value FROM json_each(?)) AND ${MAY_START}
@@ -67,7 +61,7 @@ function lookByHosts(
   { crawlerId, purges, hasPriorities }: Queue,
   look: QueueLook & { readonly hosts: HostsLook },
   now: Date,
-): Found {
+): LookReceipt {
   const { limit, maxBytes = Number.POSITIVE_INFINITY, except = [], hosts } = look;
   const nowMs = now.getTime();
   const lastOrder = nowMs + (hasPriorities ? MAX_ORDER_MS : 0);
