@@ -1,24 +1,16 @@
-import type { Crawler } from '../domain/crawler.ts';
 import type { Task } from '../scheduler/scheduler.ts';
 import type { Lease } from '../store/store.ts';
-import type { DeliveryPaces } from './delivery-paces.ts';
-import type { DispatcherDeps, RunActivityNow } from './dispatcher-deps.ts';
-import type { HostLanes } from './host-lanes.ts';
+import type { RunActivityNow } from './dispatcher-deps.ts';
 import type { RunKeeper } from './run-keeper.ts';
-import { createRunLoop, type RunLoop } from './run-loop.ts';
+import { createRunLoop, type RunLoop, type RunLoopDeps } from './run-loop.ts';
 import { createRunStates, watchLease } from './run-state.ts';
 
 /** What one run needs in addition to the dispatcher's own. */
-export interface CrawlerRunDeps extends DispatcherDeps {
-  readonly crawlerId: string;
+export interface CrawlerRunDeps
+  extends Omit<RunLoopDeps, 'signal' | 'lease' | 'isHelper' | 'states'> {
   readonly task: Pick<Task, 'signal' | 'touch'>;
   /** Takes a share of a crawler that another process leads. Absent for the lead itself. */
   readonly join?: (now: Date) => Promise<Lease | undefined>;
-  /** The crawler as it was when the run was made. */
-  readonly crawler: Crawler;
-  readonly paces: DeliveryPaces;
-  /** What this process knows of the crawler's hosts. */
-  readonly lanes: HostLanes;
   readonly keeper: RunKeeper;
 }
 

@@ -1,26 +1,21 @@
 import { performance } from 'node:perf_hooks';
-import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import { isUnavailable } from '../domain/errors.ts';
-import type { Logger } from '../domain/logger.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
-import type { Scheduler } from '../scheduler/scheduler.ts';
 import type { Lease, ShareStore, Store } from '../store/store.ts';
 import type { CrawlerRun } from './crawler-run.ts';
+import type { DispatcherDeps } from './dispatcher-deps.ts';
 
 /** What a process needs to help others. */
-export interface HelpingDeps {
+export interface HelpingDeps
+  extends Pick<
+    DispatcherDeps,
+    'scheduler' | 'clock' | 'logger' | 'processId' | 'roomFor' | 'hasRoomFor'
+  > {
   readonly store: Pick<Store, 'crawlers'>;
-  readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly shares: Pick<ShareStore, 'wanted' | 'join'>;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly processId: string;
   readonly leaseMs: number;
   readonly runSlots: FairPool;
-  /** How many crawls of the crawler at once this process has room for, and whether any is free. */
-  readonly roomFor: (crawler: Crawler) => number;
-  readonly hasRoomFor: (crawler: Crawler) => boolean;
   readonly isLeading: (crawlerId: string) => boolean;
   /** Makes a run that takes its share with `join`. */
   readonly createRun: (

@@ -1,12 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { HeldUp } from '../domain/attention.ts';
-import type { Clock } from '../domain/clock.ts';
 import { defined } from '../domain/defined.ts';
 import type { HostState } from '../domain/host-state.ts';
-import type { Logger } from '../domain/logger.ts';
 import { createLruMap } from '../domain/lru-map.ts';
 import type { FailureReason } from '../domain/status.ts';
 import type { HostReport, HostStore, QueuedHost } from '../store/store.ts';
+import type { DispatcherDeps } from './dispatcher-deps.ts';
 import { createHostGates } from './host-gate.ts';
 import { createHostLanes, type HostLanes } from './host-lanes.ts';
 
@@ -26,11 +25,8 @@ export interface HostMemory {
 }
 
 /** What the memory works with. */
-export interface HostMemoryDeps {
+export interface HostMemoryDeps extends Pick<DispatcherDeps, 'clock' | 'logger' | 'processId'> {
   readonly hosts: HostStore;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly processId: string;
   /** Whether other processes work on the crawler, too. */
   readonly isShared: (crawlerId: string) => boolean;
 }

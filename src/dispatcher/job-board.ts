@@ -2,6 +2,7 @@ import type { DueJob } from '../domain/job.ts';
 import { createTransientMap, type TransientMap } from '../domain/transient-map.ts';
 import type { Grant } from '../fairness/fair-pool.ts';
 import type { JobOutcome, StartedJob } from '../store/store.ts';
+import type { HostLanes } from './host-lanes.ts';
 
 /** A job that was read ahead, and the memory that it holds. */
 export interface AheadJob {
@@ -70,14 +71,14 @@ export interface JobBoard {
   clear(): void;
 }
 
-/** Learns which jobs wait for a slot. */
-export interface AheadObserver {
-  add(job: DueJob): void;
-  remove(job: DueJob): void;
-}
-
-/** Makes an empty board. A turn writes `writeBytes` of pages at most; a larger page comes alone. */
-export function createJobBoard(writeBytes: number, observer?: AheadObserver): JobBoard {
+/**
+ * Makes an empty board. A turn writes `writeBytes` of pages at most; a larger page comes alone. `lanes`
+ * learns which jobs wait for a slot.
+ */
+export function createJobBoard(
+  writeBytes: number,
+  lanes?: Pick<HostLanes, 'add' | 'remove'>,
+): JobBoard {
   const ahead = createTransientMap<string, AheadJob>();
   const crawling = createTransientMap<string, AbortController>();
   const starts = createTransientMap<string, StartedJob>();
@@ -101,7 +102,7 @@ export function createJobBoard(writeBytes: number, observer?: AheadObserver): Jo
     if (entry === undefined) return;
     entry.held.release();
     ahead.delete(rid);
-    observer?.remove(entry.job);
+    lanes?.remove(entry.job);
   }
 
   return {
@@ -131,7 +132,7 @@ export function createJobBoard(writeBytes: number, observer?: AheadObserver): Jo
     ],
     read(entry) {
       ahead.set(entry.job.rid, entry);
-      observer?.add(entry.job);
+      lanes?.add(entry.job);
     },
     forget,
     start(start, abort) {

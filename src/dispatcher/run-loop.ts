@@ -1,5 +1,4 @@
 import type { Crawler } from '../domain/crawler.ts';
-import { defined } from '../domain/defined.ts';
 import { isUnavailable } from '../domain/errors.ts';
 import type { CrawlerChanges, Lease } from '../store/store.ts';
 import { createCrawlLane } from './crawl-lane.ts';
@@ -26,6 +25,7 @@ export interface RunLoopDeps extends DispatcherDeps {
   /** The crawler as it was when the run was made. */
   readonly crawler: Crawler;
   readonly paces: DeliveryPaces;
+  /** What this process knows of the crawler's hosts. */
   readonly lanes: HostLanes;
   readonly states: RunStates;
 }
@@ -71,7 +71,7 @@ const HELPER_IDLE_MS = 3_000;
  * slots start what was read before; the next turn writes that. `run-steps.ts` decides, the loop acts.
  */
 export function createRunLoop(deps: RunLoopDeps): RunLoop {
-  const { store, clock, logger, shared, crawlerId, timing, paces, states, isHelper } = deps;
+  const { store, clock, logger, shared, crawlerId, timing, states, isHelper } = deps;
   const pause = createWakeableSleep();
   const shareDeps = { shares: store.shares, roomFor: deps.roomFor };
   const share = isHelper ? createHelperShare(shareDeps, deps.lease) : createLeadShare(shareDeps);
@@ -79,30 +79,17 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   deps.lanes.keep(deps.crawler);
   if (!isHelper) deps.lanes.led(deps.lease.epoch, clock.now().getTime());
   const jobLog = createJobLog(logger, crawlerId);
-  const parts = { crawlerId, memory: shared.memory, logger, onChange: pause.wake };
+  const parts = { ...deps, memory: shared.memory, onChange: pause.wake };
   const crawls = createCrawlLane({
     ...parts,
-    clock,
     slots: deps.crawler.tokenType === 'javascript' ? shared.pageSlots : shared.crawlSlots,
-    crawlJob: deps.crawlJob,
-    crawlBytes: deps.crawlBytes,
     writeBytes: store.traits.writeBytes,
     mayStart: () => !isUnsure && states.current.phase === 'running' && states.hasLease(),
     limit: share.limit,
-    lanes: deps.lanes,
     jobLog,
-    ...defined({ onStart: deps.onStart }),
   });
-  const deliveries = createDeliveryLane({
-    ...parts,
-    paces,
-    postDeliveries: deps.postDeliveries,
-    isHelper,
-    mayPost: states.hasLease,
-  });
-  const { mayCrawl } = deps;
-  const turnParts = { store, clock, shared, mayCrawl, crawls, deliveries, states, jobLog };
-  const takeTurn = createRunTurn(turnParts);
+  const deliveries = createDeliveryLane({ ...parts, mayPost: states.hasLease });
+  const takeTurn = createRunTurn({ ...deps, crawls, deliveries, jobLog });
   const idleReleaseMs = isHelper ? HELPER_IDLE_MS : timing.idleReleaseMs;
   let releaseAtMs = nowMs() + idleReleaseMs;
   let crawler = deps.crawler;

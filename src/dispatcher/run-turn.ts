@@ -7,8 +7,8 @@ import type { JobLog } from './job-log.ts';
 import type { RunStates } from './run-state.ts';
 
 /** What the turns of one run work with. */
-export interface RunTurnDeps extends Pick<DispatcherDeps, 'store' | 'clock' | 'shared'> {
-  readonly mayCrawl: DispatcherDeps['mayCrawl'] | undefined;
+export interface RunTurnDeps
+  extends Pick<DispatcherDeps, 'store' | 'clock' | 'shared' | 'mayCrawl'> {
   readonly crawls: CrawlLane;
   readonly deliveries: DeliveryLane;
   readonly states: RunStates;
