@@ -24,11 +24,15 @@ const NEWS_FIELDS = {
   updatedAt: 1,
   ...SHARING_FIELDS,
 } as const;
-/** Crawlers that one process leads, because they share the pace of hosts. */
-interface PaceGroup {
-  readonly accountId: string;
-  readonly name: string;
-}
+const ACQUIRED_FIELDS = {
+  epoch: 1,
+  leaseOwner: 1,
+  wakes: 1,
+  updatedAt: 1,
+  accountId: 1,
+  politeness: 1,
+  ...SHARING_FIELDS,
+} as const;
 
 type VisitedCrawler = Pick<CrawlerDocument, '_id' | keyof typeof NEWS_FIELDS>;
 
@@ -46,66 +50,56 @@ export function createLeases(
     ttlMs: number,
     now: Date,
   ): Promise<Lease | undefined> {
-    const acquired = await acquireAlone(crawlerId, owner, ttlMs, now);
-    if (acquired === undefined) return undefined;
-    const { group, ...lease } = acquired;
+    const startedAt = performance.now();
+    const leaseUntil = new Date(now.getTime() + ttlMs);
+    const before = await collections.crawlers.findOneAndUpdate(
+      { _id: crawlerId, $or: [{ leaseUntil: { $lte: now } }, { leaseOwner: owner }] },
+      // A crawler is looked at when its lease ends, because the holder may have crashed.
+      { $inc: { epoch: 1 }, $set: { leaseOwner: owner, leaseUntil, wakeAt: leaseUntil } },
+      { returnDocument: 'before', projection: ACQUIRED_FIELDS },
+    );
+    if (before === null) return undefined;
+    const settings = before.updatedAt.getTime();
+    const lease = { crawlerId, owner, epoch: before.epoch + 1, work: before.wakes, settings };
+    let sharing = toSharing(before);
+    let until: Date | undefined = leaseUntil;
+    const mayHaveHelpers = Object.keys(before.shares ?? {}).length > 0;
+    if (before.leaseOwner !== null || mayHaveHelpers) {
+      until = await whileRenewing(collections, { lease, ttlMs, now, startedAt }, () =>
+        lanes.runExclusive(crawlerId, async () => {
+          const crashed = before.leaseOwner !== owner;
+          await endLapsedShares(collections, before, now);
+          const shared = await readShares(crawlerId);
+          sharing = toSharing(shared);
+          const epochs = formerEpochs(shared, lease.epoch);
+          await takeBack(collections, lanes, { crawlerId, epochs, now, crashed });
+        }),
+      );
+      if (until === undefined) return undefined;
+    }
     // Read after the write of this lease: of two processes that do this at once, one at least sees the other.
-    if (group === undefined || !(await hasGroupElsewhere(lease, group, now))) return lease;
+    if (!(await hasGroupElsewhere(before, owner, now))) return { ...lease, until, sharing };
     await release(lease, now);
     return undefined;
   }
 
-  /** Whether another process leads a crawler of the pace group. */
+  /** Whether another process leads a crawler of the same pace group. */
   async function hasGroupElsewhere(
-    { owner }: Lease,
-    { accountId, name }: PaceGroup,
+    { accountId, politeness }: Pick<CrawlerDocument, 'accountId' | 'politeness'>,
+    owner: string,
     now: Date,
   ): Promise<boolean> {
+    if (politeness?.group === undefined) return false;
     const found = await collections.crawlers.findOne(
       {
         accountId,
-        'politeness.group': name,
+        'politeness.group': politeness.group,
         leaseOwner: { $nin: [null, owner] },
         leaseUntil: { $gt: now },
       },
       { projection: { _id: 1 } },
     );
     return found !== null;
-  }
-
-  /** Takes the lease without a look at the others of its pace group. */
-  async function acquireAlone(
-    crawlerId: string,
-    owner: string,
-    ttlMs: number,
-    now: Date,
-  ): Promise<(Lease & { readonly group?: PaceGroup }) | undefined> {
-    const startedAt = performance.now();
-    const leaseUntil = new Date(now.getTime() + ttlMs);
-    const before = await takeLease(collections, { crawlerId, owner, leaseUntil, now });
-    if (before === null) return undefined;
-    const epoch = before.epoch + 1;
-    let sharing = toSharing(before);
-    const settings = before.updatedAt.getTime();
-    const lease: Lease = { crawlerId, owner, epoch, work: before.wakes, settings };
-    const { accountId, politeness } = before;
-    const name = politeness?.group;
-    const grouped = name === undefined ? {} : { group: { accountId, name } };
-    const mayHaveHelpers = Object.keys(before.shares ?? {}).length > 0;
-    if (before.leaseOwner === null && !mayHaveHelpers) {
-      return { ...lease, ...grouped, until: leaseUntil, sharing };
-    }
-    const until = await whileRenewing(collections, { lease, ttlMs, now, startedAt }, () =>
-      lanes.runExclusive(crawlerId, async () => {
-        const crashed = before.leaseOwner !== owner;
-        await endLapsedShares(collections, before, now);
-        const shared = await readShares(crawlerId);
-        sharing = toSharing(shared);
-        const epochs = formerEpochs(shared, epoch);
-        await takeBack(collections, lanes, { crawlerId, epochs, now, crashed });
-      }),
-    );
-    return until === undefined ? undefined : { ...lease, ...grouped, until, sharing };
   }
 
   async function readShares(crawlerId: string): Promise<SharedDocument> {
@@ -243,40 +237,6 @@ async function releaseEmpty(
     },
   );
   return matchedCount > 0;
-}
-
-/** Takes the lease if nobody else has a live one, and returns the crawler as it was before. */
-function takeLease(
-  collections: Collections,
-  {
-    crawlerId,
-    owner,
-    leaseUntil,
-    now,
-  }: {
-    readonly crawlerId: string;
-    readonly owner: string;
-    readonly leaseUntil: Date;
-    readonly now: Date;
-  },
-) {
-  return collections.crawlers.findOneAndUpdate(
-    { _id: crawlerId, $or: [{ leaseUntil: { $lte: now } }, { leaseOwner: owner }] },
-    // A crawler is looked at when its lease ends, because the holder may have crashed.
-    { $inc: { epoch: 1 }, $set: { leaseOwner: owner, leaseUntil, wakeAt: leaseUntil } },
-    {
-      returnDocument: 'before',
-      projection: {
-        epoch: 1,
-        leaseOwner: 1,
-        wakes: 1,
-        updatedAt: 1,
-        accountId: 1,
-        politeness: 1,
-        ...SHARING_FIELDS,
-      },
-    },
-  );
 }
 
 /** Runs `work` and renews the lease until it ends. Returns its end; undefined when it was lost. */
