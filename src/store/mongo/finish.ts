@@ -11,6 +11,7 @@ import { expectAll, type JobWrites, jobWrites, Mismatch } from './endings.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { Lane, Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
+import { readPurges } from './queue-reads.ts';
 import { freeKeys } from './unique-keys.ts';
 
 /** What one transaction writes of a crawler. */
@@ -174,10 +175,7 @@ export function createFinish(
   ): Promise<ReadonlySet<JobOutcome>> {
     // Before the crawler is read, so that a purge after that finds the part.
     await lanes.enlist(crawlerId, 'turn', now);
-    const crawler = await collections.crawlers.findOne(
-      { _id: crawlerId },
-      { projection: { accountId: 1, purges: 1 } },
-    );
+    const crawler = await readPurges(collections, crawlerId);
     if (crawler === null) return new Set();
     const work = { ended, started: [], settled: [], claimed: [] };
     return (await writer.write(crawler, work, now)).ended;

@@ -4,6 +4,7 @@ import { toDay } from '../../domain/stats.ts';
 import type { Collections, CountsDocument } from './collections.ts';
 import { addedParts, dayIncrements } from './counts-document.ts';
 import type { Lanes } from './lanes.ts';
+import { readPurges } from './queue-reads.ts';
 
 /** How long a part of a crawler's counters is unused before it is added to the crawler's own. */
 const UNUSED_MS = 60_000;
@@ -74,10 +75,7 @@ export async function gatherParts(
   for (const [crawlerId, parts] of Map.groupBy(old, (each) => each.crawlerId)) {
     // Of a process that died in a transaction.
     await lanes.abort(parts);
-    const crawler = await crawlers.findOne(
-      { _id: crawlerId },
-      { projection: { purges: 1, accountId: 1 } },
-    );
+    const crawler = await readPurges({ crawlers }, crawlerId);
     const ids = { _id: { $in: parts.map(({ _id }) => _id) }, ...unused };
     if (crawler === null) {
       await counts.deleteMany(ids);

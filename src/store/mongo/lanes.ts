@@ -8,6 +8,7 @@ import { type AccountIncrements, createAccountIncrements } from './account-incre
 import type { Collections, CountsDocument } from './collections.ts';
 import { createDelta, type Delta } from './delta.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
+import { readPurges } from './queue-reads.ts';
 import type { Transactions } from './transactions.ts';
 
 /** What a process writes of a crawler one after the other: its turns, or its pushes. */
@@ -94,7 +95,7 @@ export function createLanes(
   transactions: Transactions,
   processId: string,
 ): Lanes {
-  const { counts, crawlers, time } = collections;
+  const { counts, time } = collections;
   const mutex = createKeyedMutex();
   const accounts = createAccountIncrements(collections);
   const lanes = createLruMap<string, Lane>({
@@ -260,8 +261,7 @@ export function createLanes(
       untilWritten(async () => {
         // Before the crawler is read, so that a purge after that finds the part.
         const lane = await enlist(crawlerId, 'turn', now);
-        const projection = { accountId: 1, purges: 1 } as const;
-        const crawler = await crawlers.findOne({ _id: crawlerId }, { projection });
+        const crawler = await readPurges(collections, crawlerId);
         if (crawler === null) return undefined;
         const { accountId, purges: gen } = crawler;
         return unblocked(crawlerId, () =>

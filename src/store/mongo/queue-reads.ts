@@ -2,9 +2,9 @@ import type { QueueStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { toJob } from './job-document.ts';
 
-/** How often the crawler was purged; null when it is gone. */
-export function readPurges(collections: Collections, crawlerId: string) {
-  return collections.crawlers.findOne({ _id: crawlerId }, { projection: { purges: 1 } });
+/** How often the crawler was purged, and whose it is; null when it is gone. */
+export function readPurges({ crawlers }: Pick<Collections, 'crawlers'>, crawlerId: string) {
+  return crawlers.findOne({ _id: crawlerId }, { projection: { purges: 1, accountId: 1 } });
 }
 
 /** Reads of the queue outside of a run. */

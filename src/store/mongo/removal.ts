@@ -1,6 +1,7 @@
 import type { Filter } from 'mongodb';
 import type { Collections, JobDocument } from './collections.ts';
 import { deleteBatch } from './delete-batch.ts';
+import { readPurges } from './queue-reads.ts';
 
 /** How many documents one statement removes: few enough that none takes long. */
 const SWEEP_BATCH = 5_000;
@@ -25,10 +26,7 @@ export async function sweepUp(
   crawlerId: string,
   goesOn: () => boolean,
 ): Promise<{ readonly removed: number; readonly done: boolean }> {
-  const crawler = await collections.crawlers.findOne(
-    { _id: crawlerId },
-    { projection: { purges: 1 } },
-  );
+  const crawler = await readPurges(collections, crawlerId);
   const sweeps =
     crawler === null
       ? removedSweeps(collections, crawlerId)
