@@ -7,25 +7,19 @@ import type { Logger } from '../../domain/logger.ts';
 // a socket that the server had just closed never settles. See docs/reports/mongodb-driver-drain.md.
 
 /** The times of a watch, in milliseconds. */
-export interface WatchTimes {
+const TIMES = {
   /** Time between two looks. */
-  readonly everyMs: number;
-  /** Deadline of one exchange with the database. */
-  readonly answerMs: number;
-  /** How long a client may answer nothing, while a new one does, before it connects anew. */
-  readonly patienceMs: number;
-  /** The same while all its connections are in use: a ping then waits behind slow exchanges. */
-  readonly busyPatienceMs: number;
-  /** How long connecting anew may take to help, before the process should end. */
-  readonly lastMs: number;
-}
-
-const TIMES: WatchTimes = {
   everyMs: 2_000,
+  /** Deadline of one exchange with the database. */
   answerMs: 3_000,
+  /** How long a client may answer nothing, while a new one does, before it connects anew. */
   patienceMs: 8_000,
-  // Longer than the deadline of a call.
+  /**
+   * The same while all its connections are in use: a ping then waits behind slow exchanges. Longer than
+   * the deadline of a call.
+   */
   busyPatienceMs: 80_000,
+  /** How long connecting anew may take to help, before the process should end. */
   lastMs: 40_000,
 };
 
@@ -47,7 +41,7 @@ export function watchConnection(deps: {
   readonly options: MongoClientOptions;
   readonly logger: Logger;
   readonly onFatal: (error: Error) => void;
-  readonly times?: WatchTimes;
+  readonly times?: typeof TIMES;
 }): ConnectionWatch {
   const { client, uri, options, logger, times = TIMES } = deps;
   const closing = new AbortController();
