@@ -1,5 +1,6 @@
 import type { Document, UpdateOneModel } from 'mongodb';
 import { addEnd, type BatchEnds } from '../../domain/batch.ts';
+import { getOrInsert } from '../../domain/get-or-insert.ts';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import { resultEnd, tallyEnd } from '../../domain/tally.ts';
 import { isHeld } from '../held-deliveries.ts';
@@ -28,24 +29,7 @@ export interface JobWriting {
 }
 
 /** Jobs that leave the queue, or come back to it, and what becomes of them. */
-export interface JobWrites {
-  /** Jobs that are removed, by what must be the same of those of one statement. */
-  readonly removed: readonly { readonly filter: Document; readonly rids: readonly string[] }[];
-  readonly updates: readonly UpdateOneModel<JobDocument>[];
-  readonly results: readonly ResultDocument[];
-  readonly deliveries: readonly DeliveryDocument[];
-  readonly ended: ReadonlySet<JobOutcome>;
-  readonly started: readonly { readonly start: StartedJob; readonly facts: JobFacts }[];
-  /** The starts that an earlier try of the turn has written. */
-  readonly repeated: readonly StartedJob[];
-  /** The jobs that leave the queue for good. */
-  readonly gone: readonly { readonly rid: string; readonly uniqueKey?: string | undefined }[];
-  /** The ends of crawls of each batch. */
-  readonly batchEnds: ReadonlyMap<string, BatchEnds>;
-  /** The jobs that are written. */
-  readonly rids: readonly string[];
-  count(delta: Delta): void;
-}
+export type JobWrites = ReturnType<typeof jobWrites>;
 
 /** What is to be written of jobs in the state that is known of them. The others are lost. */
 export function jobWrites(
@@ -53,18 +37,23 @@ export function jobWrites(
   facts: ReadonlyMap<string, JobFacts>,
   outcomes: readonly JobOutcome[],
   starts: readonly StartedJob[],
-): JobWrites {
+) {
   const { crawlerId, purges, epoch, now } = writing;
+  /** The jobs that are written. */
   const taken = new Set<string>();
-  const removed = new Map<string, { filter: Document; rids: string[] }>();
+  /** Jobs that are removed, by what must be the same of those of one statement. */
+  const removed = new Map<string, { readonly filter: Document; readonly rids: string[] }>();
   const updates: UpdateOneModel<JobDocument>[] = [];
   const results: ResultDocument[] = [];
   const deliveries: DeliveryDocument[] = [];
   const ended = new Set<JobOutcome>();
-  const started: { start: StartedJob; facts: JobFacts }[] = [];
+  const started: { readonly start: StartedJob; readonly facts: JobFacts }[] = [];
+  /** The starts that an earlier try of the turn has written. */
   const repeated: StartedJob[] = [];
   const counts: ((delta: Delta) => void)[] = [];
-  const gone: { rid: string; uniqueKey: string | undefined }[] = [];
+  /** The jobs that leave the queue for good. */
+  const gone: { readonly rid: string; readonly uniqueKey: string | undefined }[] = [];
+  /** The ends of crawls of each batch. */
   const batchEnds = new Map<string, BatchEnds>();
 
   for (const outcome of outcomes) {
@@ -82,18 +71,17 @@ export function jobWrites(
     if (isEnd(outcome) || isPurged) {
       const filter = { attempt, ...inState(job), ...(outcome.timedOut ? { expires: true } : {}) };
       const kind = JSON.stringify(filter);
-      const group = removed.get(kind) ?? { filter, rids: [] as string[] };
-      removed.set(kind, group);
-      group.rids.push(rid);
+      getOrInsert(removed, kind, () => ({ filter, rids: [] })).rids.push(rid);
       gone.push({ rid, uniqueKey: job.uniqueKey });
     } else updates.push(returnUpdate(outcome, job, now));
     if (isEnd(outcome)) {
       const { record, billed, timedOut, tookMs } = outcome;
       const { batchId } = job;
       if (batchId !== undefined) {
-        const ends = batchEnds.get(batchId) ?? { completed: 0, failures: {} };
-        batchEnds.set(batchId, ends);
-        addEnd(ends, record);
+        addEnd(
+          getOrInsert(batchEnds, batchId, () => ({ completed: 0, failures: {} })),
+          record,
+        );
       }
       if (outcome.kind === 'stored') results.push(toResult(outcome, writing, batchId));
       else deliveries.push(toDelivery(outcome, writing, batchId));
@@ -149,7 +137,7 @@ export function jobWrites(
     gone,
     batchEnds,
     rids: [...taken],
-    count: (delta) => {
+    count(delta: Delta): void {
       for (const each of counts) each(delta);
     },
   };
