@@ -1,5 +1,5 @@
 /** The fields of `Fields` that may be undefined become optional; the others stay as they are. */
-type Defined<Fields> = {
+export type Defined<Fields> = {
   [Name in keyof Fields as undefined extends Fields[Name] ? never : Name]: Fields[Name];
 } & {
   [Name in keyof Fields as undefined extends Fields[Name] ? Name : never]?: Exclude<

@@ -1,3 +1,4 @@
+import type { Filter } from 'mongodb';
 import type { Account, TokenOwner } from '../../domain/account.ts';
 import { accountExists, accountHasCrawlers, tokenTaken } from '../../domain/errors.ts';
 import type { AccountUsage } from '../../domain/quotas.ts';
@@ -39,8 +40,8 @@ export function createAccounts(
     return document?.name;
   }
 
-  async function get(accountId: string): Promise<Account | undefined> {
-    const document = await collections.accounts.findOne({ _id: accountId });
+  async function one(filter: Filter<AccountDocument>): Promise<Account | undefined> {
+    const document = await collections.accounts.findOne(filter);
     return document === null ? undefined : toAccount(document);
   }
 
@@ -77,12 +78,8 @@ export function createAccounts(
 
     findByTokenHash,
 
-    async findByName(name) {
-      const document = await collections.accounts.findOne({ name });
-      return document === null ? undefined : toAccount(document);
-    },
-
-    get,
+    findByName: (name) => one({ name }),
+    get: (accountId) => one({ _id: accountId }),
 
     async list({ limit, after = '' }) {
       const found = await collections.accounts

@@ -1,18 +1,22 @@
 import type { Binary, Db } from 'mongodb';
-import type { HeldUp } from '../../domain/attention.ts';
+import type { Account } from '../../domain/account.ts';
 import type { AuditRecord } from '../../domain/audit.ts';
+import type { Batch } from '../../domain/batch.ts';
 import type { BodyCoding } from '../../domain/body-coding.ts';
 import type { WallClock } from '../../domain/clock.ts';
+import type { Defined } from '../../domain/defined.ts';
 import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { QueuedNotice } from '../../domain/notice.ts';
 import type { ProcessReport } from '../../domain/process-report.ts';
-import type { AccountLimits } from '../../domain/quotas.ts';
+import type { AccountUsage } from '../../domain/quotas.ts';
+import type { CrawlRecord, CrawlStatus } from '../../domain/result.ts';
 import type { DayCounts } from '../../domain/stats.ts';
 import type { Sample } from '../../domain/timeline.ts';
+import type { HostReport } from '../host-store.ts';
 import type { SealedPools } from '../proxy-pool-store.ts';
 import type { KeptAnswer } from '../rules.ts';
-import type { PushOutcome } from '../store.ts';
+import type { PushReceipt, StoredScreenshot } from '../store.ts';
 import type { CountsDocument } from './counts-document.ts';
 import type { CrawlerDocument } from './crawler-document.ts';
 
@@ -23,24 +27,18 @@ export type * from './crawler-document.ts';
  * An account. Its counters follow those of its crawlers by writes of their own; `maintain` repairs
  * them. Counters and `limits` are absent in documents of an older program until it has done so.
  */
-export interface AccountDocument {
+export interface AccountDocument
+  extends Pick<Account, 'name' | 'email' | 'createdAt'>,
+    Partial<AccountUsage> {
   readonly _id: string;
-  readonly name: string;
   /** The name in lower case, for one unique index; absent in accounts of older versions. */
   readonly nameKey?: string;
-  readonly email: string;
   readonly normalHash: string;
   readonly javascriptHash: string;
   /** Both hashes, for one unique index. */
   readonly hashes: readonly string[];
-  readonly createdAt: Date;
-  /** Waiting and retrying URLs of its crawlers. */
   readonly queued: number;
-  readonly limits?: Partial<AccountLimits>;
-  readonly crawlers?: number;
-  readonly concurrency?: number;
-  readonly storedBytes?: number;
-  readonly queuedBytes?: number;
+  readonly limits?: Account['limits'];
   /** Whether the account is in an episode over its limit. */
   readonly over: boolean;
   /** The room that the last push got; written and read by one update. */
@@ -48,38 +46,22 @@ export interface AccountDocument {
 }
 
 /** A job in the queue of a crawler, or running. */
-export interface JobDocument {
+export interface JobDocument
+  extends Defined<
+    Omit<QueuedJob, 'rid' | 'body' | 'parameters' | 'callbackHeaders' | 'unique' | 'crashes'>
+  > {
   readonly _id: string;
-  readonly crawlerId: string;
-  readonly accountId: string;
-  readonly url: string;
-  /** Of the URL, with its port. */
-  readonly host: string;
   /** By which polite crawlers are shared; absent in jobs of an older program. */
   readonly hostDigit?: string;
-  /** Among the jobs of its host; a higher one comes first. */
-  readonly priority: number;
   /** The key of its {@link UniqueKeyDocument}. */
   readonly uniqueKey?: string;
-  /** Id and name of its batch. */
+  /** The id of its batch. */
   readonly batchId?: string;
-  readonly batch?: string;
-  /** The failed crawl that it repeats. */
-  readonly againOf?: string;
-  /** What its client keeps with it; JSON. */
-  readonly metadata?: string;
-  readonly method: QueuedJob['method'];
   readonly body?: Binary;
-  readonly contentType?: string;
   readonly parameters: string;
   readonly callbackHeaders: string;
-  /** Absent if it may be crawled at once. */
-  readonly notBefore?: Date;
-  readonly queueDeadline?: Date;
-  readonly createdAt: Date;
   /** The bytes that it counts for as queued. */
   readonly size?: number;
-  readonly state: QueuedJob['state'];
   readonly due: Date;
   /** `orderMs` of the job. */
   readonly order: Date;
@@ -87,22 +69,13 @@ export interface JobDocument {
   readonly queued?: true;
   /** Set while the queue deadline applies. */
   readonly expires?: true;
-  readonly retry: number;
-  readonly attempt: number;
   /** The crawler's `purges` when it was pushed. */
   readonly gen: number;
   /** Absent without a purge. */
   readonly crashes?: number;
   readonly epoch?: number;
-  readonly firstTriedAt?: Date;
   /** Why its last try failed. */
   readonly lastFailure?: string;
-  /** The rungs of a ladder that have blocked it. */
-  readonly climbed?: string;
-  /** Its failed tries, as text. */
-  readonly tries?: string;
-  /** Absent if it belongs to no trace. */
-  readonly traceparent?: string;
   /** The id of its push. */
   readonly push: string;
 }
@@ -119,15 +92,11 @@ export interface UniqueKeyDocument {
 }
 
 /** A batch. */
-export interface BatchDocument {
+export interface BatchDocument
+  extends Defined<Pick<Batch, 'crawlerId' | 'name' | 'createdAt' | 'closedAt' | 'completedAt'>> {
   readonly _id: string;
-  readonly crawlerId: string;
-  readonly name: string;
-  readonly createdAt: Date;
-  readonly closedAt?: Date;
   /** Whether every part of a lane of pushes knows that it is closed. */
   readonly fenced?: true;
-  readonly completedAt?: Date;
   readonly expiresAt: Date;
 }
 
@@ -146,13 +115,10 @@ export interface BatchPartDocument {
 }
 
 /** The fields that deliveries and results share. */
-interface RecordDocument {
+interface RecordDocument
+  extends CrawlStatus,
+    Defined<Pick<CrawlRecord, 'pushedUrl' | 'contentType' | 'request'>> {
   readonly _id: string;
-  readonly url: string;
-  readonly pushedUrl: string;
-  readonly cbStatus: number;
-  readonly originalStatus: number;
-  readonly contentType: string;
   /** How `body` is compressed; gzip when absent. */
   readonly coding?: BodyCoding;
   readonly extras: string;
@@ -161,8 +127,6 @@ interface RecordDocument {
   readonly size: number;
   readonly body: Binary;
   readonly batchId?: string;
-  /** Of a failed crawl, what is kept to push it again. */
-  readonly request?: string;
 }
 
 /** A result on its way to a callback URL. */
@@ -225,12 +189,9 @@ export interface SampleDocument extends Sample {
 }
 
 /** A push with a `request_id`. `_id` is `<crawlerId>/<requestId>`. */
-export interface PushRequestDocument {
+export interface PushRequestDocument extends Pick<PushReceipt, 'outcomes' | 'places'> {
   readonly _id: string;
   readonly crawlerId: string;
-  readonly outcomes: readonly PushOutcome[];
-  /** Absent if version 0.2.0 wrote it. */
-  readonly places?: readonly number[];
   readonly expiresAt: Date;
 }
 
@@ -243,13 +204,10 @@ export interface RateDocument {
 }
 
 /** A screenshot. */
-export interface ScreenshotDocument {
+export interface ScreenshotDocument extends Omit<StoredScreenshot, 'id' | 'bytes'> {
   readonly _id: string;
-  readonly accountId: string;
-  readonly contentType: string;
   readonly bytes: Binary;
   readonly size: number;
-  readonly expiresAt: Date;
 }
 
 /** A message to the owner of an account, until it is sent. */
@@ -279,13 +237,10 @@ export interface ProcessDocument extends Omit<ProcessReport, 'processId'> {
 }
 
 /** What a process knows of the hosts of a crawler. `_id` is `<crawlerId>/<processId>`. */
-export interface KnownHostsDocument {
+export interface KnownHostsDocument extends Defined<Omit<HostReport, 'hosts'>> {
   readonly _id: string;
-  readonly crawlerId: string;
-  readonly processId: string;
   /** JSON. */
   readonly hosts: string;
-  readonly heldUp?: HeldUp;
   readonly at: Date;
 }
 

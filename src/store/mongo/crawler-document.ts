@@ -1,7 +1,7 @@
-import type { TokenType } from '../../domain/account.ts';
 import type { HeldUp } from '../../domain/attention.ts';
 import type { Crawler, CrawlerCounters, CrawlerMoments } from '../../domain/crawler.ts';
 import {
+  type CrawlerSettings,
   fromStoredSettings,
   type StoredSettings,
   toStoredSettings,
@@ -21,23 +21,13 @@ export interface ShareDocument extends Omit<Share, 'shareId'> {
  * A crawler, its lease and its shares. Its counters are in parts of their own (`CountsDocument`). A
  * setting that is absent has its default.
  */
-export interface CrawlerDocument extends Partial<StoredSettings> {
+export interface CrawlerDocument
+  extends Omit<Crawler, keyof CrawlerSettings | 'crawlerId' | 'callbackUrl'>,
+    Partial<StoredSettings> {
   readonly _id: string;
   /** A setting that quotas count, so it is always there. */
   readonly concurrency: number;
-  readonly accountId: string;
-  readonly name: string;
-  readonly tokenType: TokenType;
-  readonly delivery: Crawler['delivery'];
   readonly callbackUrl: string | null;
-  readonly pausedByUser: boolean;
-  readonly pausedByMonitor: boolean;
-  readonly pausedAt?: Date;
-  readonly pauseReason?: string;
-  readonly pausedHosts?: readonly string[];
-  readonly webhookSecrets: readonly { readonly secret: string; readonly expiresAt?: Date }[];
-  readonly createdAt: Date;
-  readonly updatedAt: Date;
   /** Absent in storage mode; 1970 until the first claim of probes schedules it. */
   readonly probeAt?: Date;
   /** The write that last claimed the probe. */

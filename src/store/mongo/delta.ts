@@ -6,13 +6,8 @@ import type { QueuedJob } from '../../domain/job.ts';
 import { type DayField, toDay } from '../../domain/stats.ts';
 import { type FailedTry, type Tally, tallyEnd } from '../../domain/tally.ts';
 import type { AccountChange } from './account-increments.ts';
+import type { JobDocument } from './collections.ts';
 import type { Counter, CountsDocument } from './counts-document.ts';
-
-/** What a change of the counters has to know of a job. */
-export interface CountedJob {
-  readonly state: QueuedJob['state'];
-  readonly size: number;
-}
 
 /** Changes of one crawler's counters and of a day of its history, written in one update. */
 export interface Delta {
@@ -30,7 +25,7 @@ export interface Delta {
   /** Moves a job from its state to another; undefined for one that was or is not there. */
   move(size: number, from: QueuedJob['state'] | undefined, to?: QueuedJob['state']): void;
   /** A job is removed. */
-  remove(job: CountedJob, end: 'deleted' | 'purged'): void;
+  remove(job: Required<Pick<JobDocument, 'state' | 'size'>>, end: 'deleted' | 'purged'): void;
   /** The update that writes it. */
   toUpdate(): UpdateFilter<CountsDocument>;
 }
