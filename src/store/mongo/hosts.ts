@@ -12,12 +12,6 @@ import { removeJobs } from './queue-removals.ts';
 /** Reports of processes that are read of one crawler. */
 const MAX_REPORTS = 32;
 
-interface Group {
-  readonly _id: string;
-  readonly queued: number;
-  readonly nextDueAt: Date;
-}
-
 /** What is known of hosts, and the queue by host. */
 export function createHosts(collections: Collections, lanes: Lanes): HostStore {
   const { jobs, hosts: known, time } = collections;
@@ -65,11 +59,12 @@ export function createHosts(collections: Collections, lanes: Lanes): HostStore {
       const match = { crawlerId, queued: true, gen: crawler.purges };
       const groups = [{ $match: match }, byHost];
       const order = { $sort: { queued: -1, _id: 1 } };
+      const shown = { $project: { _id: 0, host: '$_id', queued: 1, nextDueAt: 1 } };
       const [found, counted] = await Promise.all([
-        jobs.aggregate<Group>([...groups, order, { $limit: limit }]).toArray(),
+        jobs.aggregate<QueuedHost>([...groups, order, { $limit: limit }, shown]).toArray(),
         jobs.aggregate<{ total: number }>([...groups, { $count: 'total' }]).toArray(),
       ]);
-      return { hosts: found.map(toQueuedHost), total: counted[0]?.total ?? 0 };
+      return { hosts: found, total: counted[0]?.total ?? 0 };
     },
 
     async purge(crawlerId, host, limit, now) {
@@ -91,8 +86,4 @@ export async function readHeldUp(
     .sort({ crawlerId: 1, at: 1 })
     .toArray();
   return new Map(found.flatMap(({ crawlerId, heldUp }) => (heldUp ? [[crawlerId, heldUp]] : [])));
-}
-
-function toQueuedHost({ _id: host, queued, nextDueAt }: Group): QueuedHost {
-  return { host, queued, nextDueAt };
 }

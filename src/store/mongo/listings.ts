@@ -163,7 +163,8 @@ export function createListings(collections: Collections): ListingStore {
         collections.deliveries.findOne<DeliveryRow>({ _id: rid }, { projection: { body: 0 } }),
         collections.results.findOne<ResultRow>({ _id: rid }, { projection: { body: 0 } }),
       ]);
-      const isQueued = job !== null && (await isCurrent(job));
+      const crawler = job && (await readPurges(collections, job.crawlerId));
+      const isQueued = crawler && (job.state === 'running' || job.gen >= crawler.purges);
       return {
         ...(isQueued ? { job: { ...toJob(job), ...toJobSummary(job) } } : {}),
         ...(result === null ? {} : { result: locatedResult(result) }),
@@ -171,11 +172,6 @@ export function createListings(collections: Collections): ListingStore {
       };
     },
   };
-
-  async function isCurrent(job: Pick<JobDocument, 'crawlerId' | 'state' | 'gen'>) {
-    const crawler = await readPurges(collections, job.crawlerId);
-    return crawler !== null && (job.state === 'running' || job.gen >= crawler.purges);
-  }
 }
 
 function outcomeOf({ cbStatus }: CrawlStatus): CrawlOutcome {

@@ -206,13 +206,7 @@ export async function endLapsedShares(
   const lapsed = Object.entries(shares).filter(([, { until }]) => until <= now);
   for (const [shareId] of lapsed) {
     const share = path(Number(shareId));
-    await crawlers.updateOne(
-      { _id, [`${share}.until`]: { $lte: now } },
-      {
-        $unset: { [share]: '' },
-        $inc: { sharesRevision: 1 },
-      },
-    );
+    await crawlers.updateOne({ _id, [`${share}.until`]: { $lte: now } }, removal(share));
   }
   return lapsed.length > 0;
 }
@@ -220,9 +214,10 @@ export async function endLapsedShares(
 /** Ends a helper's share. Returns false if it had ended already. */
 export async function endShare({ crawlers }: Collections, lease: Lease): Promise<boolean> {
   const share = path(-lease.epoch);
-  const { matchedCount } = await crawlers.updateOne(
-    { _id: lease.crawlerId, [`${share}.processId`]: lease.owner },
-    { $unset: { [share]: '' }, $inc: { sharesRevision: 1 } },
-  );
-  return matchedCount > 0;
+  const held = { _id: lease.crawlerId, [`${share}.processId`]: lease.owner };
+  return (await crawlers.updateOne(held, removal(share))).matchedCount > 0;
+}
+
+function removal(share: string) {
+  return { $unset: { [share]: '' as const }, $inc: { sharesRevision: 1 } };
 }
