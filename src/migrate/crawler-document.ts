@@ -3,7 +3,7 @@ import type { DayCounts } from '../domain/stats.ts';
 import type { CountsDocument } from '../store/mongo/counts-document.ts';
 import { type CrawlerDocument, toCrawlerDocument } from '../store/mongo/crawler-document.ts';
 import { NO_WORK } from '../store/mongo/lease.ts';
-import { toCrawler, toStreaks } from '../store/sqlite/crawler-row.ts';
+import { toCrawler, toMoments, toStreaks } from '../store/sqlite/crawler-row.ts';
 import { type SqlRow, toOptionalDate } from '../store/sqlite/sql.ts';
 
 /** The document of a crawler. */
@@ -12,7 +12,7 @@ export function crawlerDocument(row: SqlRow): CrawlerDocument {
   return {
     ...toCrawlerDocument(toCrawler(row)),
     ...defined({ probeAt }),
-    ...lastMoments(row),
+    last: toMoments(row),
     purges: Number(row.purges),
     ...(row.has_priorities === 1 ? { hasPriorities: true } : {}),
     wakeAt: toOptionalDate(row.wake_at) ?? NO_WORK,
@@ -47,17 +47,5 @@ export function countsDocument(row: SqlRow, history: readonly SqlRow[]): CountsD
     failing: toStreaks(row),
     days,
     ...defined({ firstDay }),
-  };
-}
-
-function lastMoments(row: SqlRow): Pick<CrawlerDocument, 'last'> {
-  const { last_push_at: push, last_crawl_at: crawl, last_delivery_at: delivery } = row;
-  const { last_probe_at: probe, last_success_at: success } = row;
-  const moments = Object.entries({ push, crawl, success, delivery, probe }).filter(
-    ([, moment]) => typeof moment === 'number',
-  );
-  if (moments.length === 0) return {};
-  return {
-    last: Object.fromEntries(moments.map(([name, moment]) => [name, toOptionalDate(moment)])),
   };
 }

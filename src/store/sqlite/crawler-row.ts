@@ -1,12 +1,18 @@
 import type { TokenType } from '../../domain/account.ts';
 import type { HeldUp, Streaks, TryKind } from '../../domain/attention.ts';
-import type { Crawler, CrawlerCounters, WebhookSecret } from '../../domain/crawler.ts';
+import type {
+  Crawler,
+  CrawlerCounters,
+  CrawlerMoments,
+  WebhookSecret,
+} from '../../domain/crawler.ts';
 import {
   fromStoredSettings,
   type StoredSettings,
   toStoredSettings,
 } from '../../domain/crawler-settings.ts';
-import { type SqlRow, toDate } from './sql.ts';
+import { defined } from '../../domain/defined.ts';
+import { type SqlRow, toDate, toOptionalDate } from './sql.ts';
 
 interface StoredSecret {
   readonly secret: string;
@@ -73,16 +79,21 @@ export function toCounters(row: SqlRow): CrawlerCounters {
     ...(row.lease_owner === null
       ? {}
       : { dispatchedBy: { processId: String(row.lease_owner), until: toDate(row.lease_until) } }),
-    last: {
-      ...(row.last_push_at === null ? {} : { push: toDate(row.last_push_at) }),
-      ...(row.last_crawl_at === null ? {} : { crawl: toDate(row.last_crawl_at) }),
-      ...(row.last_delivery_at === null ? {} : { delivery: toDate(row.last_delivery_at) }),
-      ...(row.last_success_at === null ? {} : { success: toDate(row.last_success_at) }),
-      ...(row.last_probe_at === null ? {} : { probe: toDate(row.last_probe_at) }),
-    },
+    last: toMoments(row),
     failing: toStreaks(row),
     ...(row.held_up === null ? {} : { heldUp: JSON.parse(String(row.held_up)) as HeldUp }),
   };
+}
+
+/** When something last happened, as a row of `dispatch` and its crawler say. */
+export function toMoments(row: SqlRow): CrawlerMoments {
+  return defined({
+    push: toOptionalDate(row.last_push_at),
+    crawl: toOptionalDate(row.last_crawl_at),
+    delivery: toOptionalDate(row.last_delivery_at),
+    success: toOptionalDate(row.last_success_at),
+    probe: toOptionalDate(row.last_probe_at),
+  });
 }
 
 /** The streaks of failed tries of a row of `dispatch`. */
