@@ -10,7 +10,7 @@ import type { AuditStore } from '../audit-store.ts';
 import { mapListing, partStart, takePart } from '../listing-cursor.ts';
 import type { Listing, ListingPart } from '../listing-store.ts';
 import type { InThread } from './in-thread.ts';
-import { insertRow, type Sql, type SqlRow, type SqlValue, toDate } from './sql.ts';
+import { insertRow, matching, type Sql, type SqlRow, toDate } from './sql.ts';
 
 function add(sql: Sql, records: readonly AuditRecord[]): void {
   for (const record of records) {
@@ -46,20 +46,18 @@ function list(
   part: ListingPart,
 ): Listing<AuditRecord> {
   const start = partStart(part);
-  const conditions: readonly (readonly [string, readonly (SqlValue | undefined)[]])[] = [
-    ['account_id = ?', [accountId]],
-    ['actor = ?', [by]],
-    ['method = ?', [method]],
-    ['crawler = ?', [crawler]],
-    ['at >= ?', [from?.getTime()]],
-    ['at < ?', [to?.getTime()]],
-    ['(at, audit_id) < (?, ?)', [start?.at.getTime(), start?.rid]],
-  ];
-  const given = conditions.filter(([, values]) => !values.includes(undefined));
+  const { where, values } = matching([
+    ['account_id = ?', accountId],
+    ['actor = ?', by],
+    ['method = ?', method],
+    ['crawler = ?', crawler],
+    ['at >= ?', from?.getTime()],
+    ['at < ?', to?.getTime()],
+    ['(at, audit_id) < (?, ?)', start?.at.getTime(), start?.rid],
+  ]);
   const scanned = sql.each(
-    `SELECT * FROM audit WHERE ${given.map(([text]) => text).join(' AND ')}
-      ORDER BY at DESC, audit_id DESC LIMIT ?`,
-    ...given.flatMap(([, values]) => values as readonly SqlValue[]),
+    `SELECT * FROM audit WHERE ${where} ORDER BY at DESC, audit_id DESC LIMIT ?`,
+    ...values,
     part.limit,
   );
   const place = (row: SqlRow) => ({ at: toDate(row.at), rid: String(row.audit_id) });

@@ -3,7 +3,7 @@ import type { FailedCrawl, FailedSelection } from '../failed-crawls.ts';
 import { mapListing, partStart, takePart } from '../listing-cursor.ts';
 import { LISTING_SCAN, type Listing, type ListingPart } from '../listing-store.ts';
 import { parseDetails } from '../stored-details.ts';
-import { type Sql, type SqlRow, type SqlValue, toDate, toOptionalText } from './sql.ts';
+import { matching, type Sql, type SqlRow, toDate, toOptionalText } from './sql.ts';
 
 /** See `ReadFailedCrawls`. */
 export function failedCrawls(
@@ -15,32 +15,21 @@ export function failedCrawls(
   const [table, ended] = delivers
     ? ['deliveries', 'created_at']
     : ['results INDEXED BY results_failed_by_time', 'stored_at'];
-  const conditions = [`cb_status <> ${CB_STATUS.success}`, 'crawler_id = ?'];
-  const values: SqlValue[] = [crawlerId];
-  if (!delivers) {
-    conditions.push('account_id = ?', 'token_type = ?', 'held_until IS NULL');
-    values.push(selection.accountId, selection.tokenType);
-  }
-  if (batchId !== undefined) {
-    conditions.push('batch_id = ?');
-    values.push(batchId);
-  }
-  if (range !== undefined) {
-    conditions.push(`${ended} >= ? AND ${ended} < ?`);
-    values.push(range.from.getTime(), range.to.getTime());
-  }
-  if (rids !== undefined) {
-    conditions.push('rid IN (SELECT value FROM json_each(?))');
-    values.push(JSON.stringify(rids));
-  }
+  const { accountId, tokenType } = selection;
   const start = partStart(part);
-  if (start !== undefined) {
-    conditions.push(`(${ended}, rid) > (?, ?)`);
-    values.push(start.at.getTime(), start.rid);
-  }
+  const { where, values } = matching([
+    [`cb_status <> ${CB_STATUS.success} AND crawler_id = ?`, crawlerId],
+    delivers
+      ? ['TRUE']
+      : ['account_id = ? AND token_type = ? AND held_until IS NULL', accountId, tokenType],
+    ['batch_id = ?', batchId],
+    [`${ended} >= ? AND ${ended} < ?`, range?.from.getTime(), range?.to.getTime()],
+    ['rid IN (SELECT value FROM json_each(?))', rids && JSON.stringify(rids)],
+    [`(${ended}, rid) > (?, ?)`, start?.at.getTime(), start?.rid],
+  ]);
   const scanned = sql.each(
     `SELECT rid, ${ended} AS ended, pushed_url, cb_status, original_status, extras, request
-      FROM ${table} WHERE ${conditions.join(' AND ')} ORDER BY ${ended}, rid LIMIT ${LISTING_SCAN}`,
+      FROM ${table} WHERE ${where} ORDER BY ${ended}, rid LIMIT ${LISTING_SCAN}`,
     ...values,
   );
   const place = (row: SqlRow) => ({ at: toDate(row.ended), rid: String(row.rid) });

@@ -29,7 +29,7 @@ import type { InThread } from './in-thread.ts';
 import { toJob, toJobFields } from './job-row.ts';
 import { purgeCount } from './lease.ts';
 import { toCrawlFields } from './pages.ts';
-import { type Sql, type SqlRow, type SqlValue, toDate, toOptionalText } from './sql.ts';
+import { matching, type Sql, type SqlRow, type SqlValue, toDate, toOptionalText } from './sql.ts';
 
 function crawlers(
   sql: Sql,
@@ -187,21 +187,20 @@ function deliveriesByAge(
   part: ListingPart,
 ): Iterable<SqlRow> {
   const start = partStart(part);
-  const conditions = ['crawler_id = ?'];
-  const values: SqlValue[] = [crawlerId];
-  if (state === 'failed') conditions.push("state = 'failed'");
-  else if (outcome === 'failed') conditions.push(`cb_status <> ${CB_STATUS.success}`);
-  if (range !== undefined) {
-    conditions.push('created_at >= ? AND created_at < ?');
-    values.push(range.from.getTime(), range.to.getTime());
-  }
-  if (start !== undefined) {
-    conditions.push(`(created_at, rid) ${range === undefined ? '<' : '>'} (?, ?)`);
-    values.push(start.at.getTime(), start.rid);
-  }
+  const isFailed = outcome === 'failed' ? `cb_status <> ${CB_STATUS.success}` : 'TRUE';
+  const { where, values } = matching([
+    ['crawler_id = ?', crawlerId],
+    [state === 'failed' ? "state = 'failed'" : isFailed],
+    ['created_at >= ? AND created_at < ?', range?.from.getTime(), range?.to.getTime()],
+    [
+      `(created_at, rid) ${range === undefined ? '<' : '>'} (?, ?)`,
+      start?.at.getTime(),
+      start?.rid,
+    ],
+  ]);
   const order = range === undefined ? 'DESC' : 'ASC';
   return sql.each(
-    `SELECT ${SUMMARY_COLUMNS} FROM deliveries WHERE ${conditions.join(' AND ')}
+    `SELECT ${SUMMARY_COLUMNS} FROM deliveries WHERE ${where}
       ORDER BY created_at ${order}, rid ${order} LIMIT ${LISTING_SCAN}`,
     ...values,
   );

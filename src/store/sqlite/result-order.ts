@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { startOf } from '../cursor.ts';
 import type { NumberedResults, ResultPlace, ResultSelection } from '../store.ts';
-import type { Sql, SqlValue } from './sql.ts';
+import { matching, type Sql } from './sql.ts';
 
 /**
  * Takes numbers for results that are about to be inserted, and returns the first. The one writer of
@@ -76,20 +76,10 @@ function endOf(sql: Sql): ResultPlace {
   return { series: String(row?.series), seq: Number(row?.last) };
 }
 
-function selected({ accountId, tokenType, crawlerId, batchId }: ResultSelection): {
-  readonly where: string;
-  readonly values: readonly SqlValue[];
-} {
-  if (batchId !== undefined) {
-    return {
-      where: 'batch_id = ? AND account_id = ? AND token_type = ?',
-      values: [batchId, accountId, tokenType],
-    };
-  }
-  return crawlerId === undefined
-    ? { where: 'account_id = ? AND token_type = ?', values: [accountId, tokenType] }
-    : {
-        where: 'crawler_id = ? AND account_id = ? AND token_type = ?',
-        values: [crawlerId, accountId, tokenType],
-      };
+function selected({ accountId, tokenType, crawlerId, batchId }: ResultSelection) {
+  return matching([
+    ['batch_id = ?', batchId],
+    ['crawler_id = ?', batchId === undefined ? crawlerId : undefined],
+    ['account_id = ? AND token_type = ?', accountId, tokenType],
+  ]);
 }

@@ -90,6 +90,17 @@ function insertText(table: string, columns: readonly string[]): string {
   return text;
 }
 
+/** Those of the conditions whose values are all given, for WHERE, and these values. */
+export function matching(
+  conditions: readonly (readonly [condition: string, ...values: (SqlValue | undefined)[]])[],
+): { readonly where: string; readonly values: readonly SqlValue[] } {
+  const given = conditions.filter((each) => !each.includes(undefined));
+  return {
+    where: given.map(([condition]) => condition).join(' AND '),
+    values: given.flatMap(([, ...values]) => values as SqlValue[]),
+  };
+}
+
 /** `?, ?, ...` for a list of values. */
 export function placeholders(values: readonly unknown[]): string {
   return values.map(() => '?').join(', ');
