@@ -50,13 +50,11 @@ function findByTokenHash(sql: Sql, hash: string): TokenOwner | undefined {
 }
 
 function findByName(sql: Sql, name: string): Account | undefined {
-  const row = sql.get('SELECT * FROM accounts WHERE name = ?', name);
-  return row === undefined ? undefined : toAccount(row);
+  return sql.all('SELECT * FROM accounts WHERE name = ?', name).map(toAccount)[0];
 }
 
 function get(sql: Sql, accountId: string): Account | undefined {
-  const row = sql.get('SELECT * FROM accounts WHERE account_id = ?', accountId);
-  return row === undefined ? undefined : toAccount(row);
+  return sql.all('SELECT * FROM accounts WHERE account_id = ?', accountId).map(toAccount)[0];
 }
 
 function list(sql: Sql, { limit, after }: Paging): Account[] {

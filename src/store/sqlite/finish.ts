@@ -10,7 +10,7 @@ import { type Counts, createCounts } from './counts.ts';
 import { rememberedPurgeCount, wakeBy } from './lease.ts';
 import { type PlacedRecord, placedBytes, placePage } from './pages.ts';
 import { takeResultNumbers } from './result-order.ts';
-import { insertRow, type Sql, type SqlRow, type SqlValue, toMs, toOptionalText } from './sql.ts';
+import { insertRow, type Sql, type SqlRow, toMs, toOptionalText } from './sql.ts';
 import { endKey } from './unique-keys.ts';
 
 /** Ends jobs outside of a run; see `QueueStore.finish`. */
@@ -45,15 +45,7 @@ export function endJobs(finishing: Finishing, outcomes: readonly JobOutcome[]): 
 const REMOVE = 'DELETE FROM jobs WHERE rid = ?';
 
 /** A job as its end finds it. */
-interface EndingJob {
-  readonly accountId: string;
-  readonly state: QueuedJob['state'];
-  readonly retry: number;
-  readonly gen: number;
-  readonly size: number;
-  readonly uniqueKey: SqlValue | undefined;
-  readonly batchId: string | undefined;
-}
+type EndingJob = NonNullable<ReturnType<typeof readEnding>>;
 
 const ENDING = 'account_id, state, retry, gen, size, unique_key, batch_id';
 const AS_NAMED = `rid = ? AND crawler_id = ? AND
@@ -65,7 +57,7 @@ function readEnding(
   { sql }: Finishing,
   { rid, crawlerId, attempt, timedOut, startedAt }: JobOutcome,
   purges: number,
-): EndingJob | undefined {
+) {
   const row = sql.get(
     `SELECT ${ENDING} FROM jobs WHERE ${AS_NAMED}`,
     rid,
