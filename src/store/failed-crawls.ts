@@ -1,10 +1,9 @@
-import type { TokenType } from '../domain/account.ts';
+import type { CrawlRecord } from '../domain/result.ts';
 import type { Listing, ListingPart } from './listing-store.ts';
+import type { ResultScope } from './store.ts';
 
 /** Which failed crawls of a crawler are read; all conditions together. */
-export interface FailedSelection {
-  readonly accountId: string;
-  readonly tokenType: TokenType;
+export interface FailedSelection extends ResultScope {
   readonly crawlerId: string;
   /** Whether they became deliveries; results in storage otherwise. */
   readonly delivers: boolean;
@@ -15,11 +14,8 @@ export interface FailedSelection {
 }
 
 /** A crawl that failed, and what is kept to repeat it. */
-export interface FailedCrawl {
-  readonly rid: string;
-  readonly pushedUrl: string;
-  readonly cbStatus: number;
-  readonly originalStatus: number;
+export interface FailedCrawl
+  extends Pick<CrawlRecord, 'rid' | 'pushedUrl' | 'cbStatus' | 'originalStatus'> {
   readonly failure: string | undefined;
   readonly metadata: string | undefined;
   /** See `domain/kept-request.ts`. */

@@ -3,7 +3,7 @@ import type { Crawler, CrawlerCounters } from '../domain/crawler.ts';
 import type { Delivery, DeliverySummary } from '../domain/delivery.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import type { MatchFilter } from '../domain/match-filter.ts';
-import type { CrawlStatus, ResultDetails } from '../domain/result.ts';
+import type { CrawlRecord, CrawlStatus } from '../domain/result.ts';
 import type { ReadFailedCrawls } from './failed-crawls.ts';
 import type { ResultSelection } from './store.ts';
 
@@ -52,11 +52,8 @@ export interface JobSummary
 }
 
 /** A stored result without its page. */
-export interface ResultSummary extends CrawlStatus {
-  readonly rid: string;
-  readonly pushedUrl: string;
-  readonly contentType: string;
-  readonly details: ResultDetails;
+export interface ResultSummary
+  extends Pick<CrawlRecord, keyof CrawlStatus | 'rid' | 'pushedUrl' | 'contentType' | 'details'> {
   readonly storedAt: Date;
   readonly expiresAt: Date;
   /** Bytes of the page as it is kept. */
