@@ -1,5 +1,5 @@
 import type { Db } from 'mongodb';
-import { isDuplicate } from './mongo-errors.ts';
+import { isInserted } from './mongo-errors.ts';
 
 /** What the processes have agreed on. */
 export interface AgreedTime {
@@ -77,13 +77,7 @@ export function createTimeServer(db: Db): TimeServer {
         const unchanged = { _id, checkedAt, checkedBy, aheadMs } as const;
         return (await meta.updateOne(unchanged, { $set: agreed })).matchedCount === 1;
       }
-      try {
-        await meta.insertOne({ _id, ...agreed });
-        return true;
-      } catch (error) {
-        if (isDuplicate(error)) return false;
-        throw error;
-      }
+      return isInserted(meta.insertOne({ _id, ...agreed }));
     },
   };
 }

@@ -6,7 +6,7 @@ import { createRid } from '../../domain/rid.ts';
 import type { PushOutcome } from '../store.ts';
 import type { BatchDocument, Collections } from './collections.ts';
 import { Fenced, type Lane } from './lanes.ts';
-import { isDuplicate } from './mongo-errors.ts';
+import { isInserted } from './mongo-errors.ts';
 
 type Refusal = Extract<PushOutcome, { refused: string }>['refused'];
 
@@ -64,12 +64,8 @@ export async function enterBatches(
     const createdAt = toWall(time, now);
     const _id = createRid(createdAt);
     const expiresAt = new Date(now.getTime() + BATCH_KEPT_MS);
-    try {
-      await batches.insertOne({ _id, crawlerId, name, createdAt, expiresAt });
-    } catch (error) {
-      // Another push was faster.
-      if (!isDuplicate(error)) throw error;
-    }
+    // Another push may be faster.
+    await isInserted(batches.insertOne({ _id, crawlerId, name, createdAt, expiresAt }));
     return undefined;
   }
 

@@ -1,6 +1,6 @@
 import type { ProxyPoolStore } from '../proxy-pool-store.ts';
 import type { Collections } from './collections.ts';
-import { isDuplicate } from './mongo-errors.ts';
+import { isInserted } from './mongo-errors.ts';
 
 /** Pools of proxies of accounts. */
 export function createProxyPools({
@@ -22,12 +22,7 @@ export function createProxyPools({
         );
         return matchedCount > 0;
       }
-      try {
-        await proxyPools.insertOne({ _id: accountId, ...next });
-      } catch (error) {
-        if (isDuplicate(error)) return false;
-        throw error;
-      }
+      if (!(await isInserted(proxyPools.insertOne({ _id: accountId, ...next })))) return false;
       // A removal deletes the account first, and then its pools.
       if ((await accounts.findOne({ _id: accountId }, { projection: { _id: 1 } })) !== null)
         return true;
