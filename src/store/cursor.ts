@@ -1,16 +1,11 @@
 import { invalidField } from '../domain/errors.ts';
+import type { ListingPlace } from './listing-cursor.ts';
 import type { ResultPlace, RidsPage } from './store.ts';
-
-/** A record's position in a listing of results: by time of storing, then by `rid`. */
-export interface ResultPosition {
-  readonly storedAt: Date;
-  readonly rid: string;
-}
 
 /** Where a page of a listing begins: behind `after`, or at the beginning of the order. */
 export interface PageStart {
   readonly order: RidsPage['order'];
-  readonly after: ResultPosition | undefined;
+  readonly after: ListingPlace | undefined;
 }
 
 /**
@@ -23,7 +18,7 @@ export function parsePageStart({ order, cursor }: RidsPage): PageStart {
   if (rid === undefined) {
     throw invalidField('scroll_id', 'scroll_id must be the one of the page before.');
   }
-  const after = { storedAt: new Date(Number(ms)), rid };
+  const after = { at: new Date(Number(ms)), rid };
   return { order: direction === 'asc' ? 'asc' : 'desc', after };
 }
 
@@ -31,12 +26,12 @@ export function parsePageStart({ order, cursor }: RidsPage): PageStart {
 export function ridsPage(
   order: RidsPage['order'],
   limit: number,
-  found: readonly ResultPosition[],
+  found: readonly ListingPlace[],
 ): { readonly rids: string[]; readonly cursor: string | undefined } {
   const last = found.length === limit ? found.at(-1) : undefined;
   return {
     rids: found.map((each) => each.rid),
-    cursor: last === undefined ? undefined : `${order}.${last.storedAt.getTime()}.${last.rid}`,
+    cursor: last === undefined ? undefined : `${order}.${last.at.getTime()}.${last.rid}`,
   };
 }
 

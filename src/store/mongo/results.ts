@@ -7,7 +7,7 @@ import { parsePageStart, ridsPage } from '../cursor.ts';
 import type { ResultScope, ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
 import type { Lanes } from './lanes.ts';
-import { isDuplicate } from './mongo-errors.ts';
+import { isInserted } from './mongo-errors.ts';
 import { behind } from './read-part.ts';
 import { hashUrl, resultDocument, scopeAccountId, scopeKey, toRecord } from './records.ts';
 import { createResultOrder } from './result-order.ts';
@@ -38,20 +38,10 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
 
   return {
     async put(scope, record, now, expiresAt) {
-      try {
-        await collections.results.insertOne(
-          resultDocument({
-            selection: scope,
-            record,
-            keptAt: toWall(collections.time, now),
-            expiresAt,
-          }),
-        );
-      } catch (error) {
-        // It is stored already.
-        if (isDuplicate(error)) return;
-        throw error;
-      }
+      const keptAt = toWall(collections.time, now);
+      const document = resultDocument({ selection: scope, record, keptAt, expiresAt });
+      // Otherwise it is stored already.
+      if (!(await isInserted(collections.results.insertOne(document)))) return;
       lanes.accounts.addStored(scope.accountId, chargedRecordBytes(record));
     },
 
@@ -119,16 +109,15 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
     async rids(scope, page) {
       const { order, after } = parsePageStart(page);
       const direction = order === 'asc' ? 1 : -1;
-      const start = after && { at: after.storedAt, rid: after.rid };
       const documents = await collections.results
         .find(
-          { scope: scopeKey(scope), ...behind('storedAt', start, direction) },
+          { scope: scopeKey(scope), ...behind('storedAt', after, direction) },
           { projection: { storedAt: 1 } },
         )
         .sort({ storedAt: direction, _id: direction })
         .limit(page.limit)
         .toArray();
-      const found = documents.map(({ _id, storedAt }) => ({ rid: _id, storedAt }));
+      const found = documents.map(({ _id, storedAt }) => ({ rid: _id, at: storedAt }));
       const shown = ridsPage(order, page.limit, found);
       // Not in the filter, which the index could not answer without reading the results then.
       const held = await heldRids(scope);

@@ -136,10 +136,10 @@ function rids(
       AND held_until IS NULL ${behind} ORDER BY stored_at ${order}, rid ${order} LIMIT ?`,
     scope.accountId,
     scope.tokenType,
-    ...(after === undefined ? [] : [after.storedAt.getTime(), after.rid]),
+    ...(after === undefined ? [] : [after.at.getTime(), after.rid]),
     page.limit,
   );
-  const found = rows.map((row) => ({ rid: String(row.rid), storedAt: toDate(row.stored_at) }));
+  const found = rows.map((row) => ({ rid: String(row.rid), at: toDate(row.stored_at) }));
   return ridsPage(order, page.limit, found);
 }
 
