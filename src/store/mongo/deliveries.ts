@@ -87,18 +87,6 @@ export async function readClaimed(
     .map(toDelivery);
 }
 
-/** When the crawler's next delivery falls due; undefined when none waits. */
-export async function nextDelivery(
-  collections: Collections,
-  crawlerId: string,
-): Promise<Date | undefined> {
-  const next = await collections.deliveries.findOne(
-    { crawlerId, state: 'due' },
-    { sort: { due: 1, _id: 1 }, projection: { due: 1 } },
-  );
-  return next?.due;
-}
-
 /** Adds what settled deliveries change in the counters. */
 export function addSettled(delta: Delta, outcomes: readonly DeliveryOutcome[]): void {
   for (const outcome of outcomes) {

@@ -1,4 +1,5 @@
 import type { ClientSession, Filter } from 'mongodb';
+import { earliest } from '../queue-depth.ts';
 import { heldBackBy, type WorkKind } from '../rules.ts';
 import { isShare } from '../share-store.ts';
 import type { Lease } from '../store.ts';
@@ -65,18 +66,29 @@ async function nextWorkAt(
   crawler: Pick<CrawlerDocument, '_id' | 'pausedByUser' | 'pausedByMonitor' | 'purges'>,
 ): Promise<Date | undefined> {
   if (crawler.pausedByMonitor) return undefined;
-  const earliest = { sort: { due: 1, _id: 1 }, projection: { due: 1 } } as const;
   const [delivery, job] = await Promise.all([
-    collections.deliveries.findOne({ crawlerId: crawler._id, state: 'due' }, earliest),
-    crawler.pausedByUser
-      ? null
-      : collections.jobs.findOne(
-          { crawlerId: crawler._id, queued: true, gen: crawler.purges },
-          earliest,
-        ),
+    nextDelivery(collections, crawler._id),
+    crawler.pausedByUser ? undefined : nextJob(collections, crawler),
   ]);
-  const due = [delivery, job].flatMap((each) => (each === null ? [] : each.due.getTime()));
-  return due.length === 0 ? undefined : new Date(Math.min(...due));
+  return earliest([delivery, job]);
+}
+
+const FIRST_DUE = { sort: { due: 1, _id: 1 }, projection: { due: 1 } } as const;
+
+/** When the crawler's next delivery falls due; undefined when none waits. */
+export async function nextDelivery(
+  { deliveries }: Collections,
+  crawlerId: string,
+): Promise<Date | undefined> {
+  return (await deliveries.findOne({ crawlerId, state: 'due' }, FIRST_DUE))?.due;
+}
+
+/** When the crawler's next job falls, or fell, due; undefined when none waits. */
+export async function nextJob(
+  { jobs }: Collections,
+  { _id: crawlerId, purges: gen }: Pick<CrawlerDocument, '_id' | 'purges'>,
+): Promise<Date | undefined> {
+  return (await jobs.findOne({ crawlerId, queued: true, gen }, FIRST_DUE))?.due;
 }
 
 const WAKE_FIELDS = {

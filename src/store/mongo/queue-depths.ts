@@ -1,6 +1,7 @@
 import { earliest, type QueueDepths } from '../queue-depth.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { type CountsSum, sumParts } from './counts-document.ts';
+import { nextJob } from './lease.ts';
 
 /** Most crawlers whose oldest job is looked up; each is one step in an index for each reading. */
 const LOOKED_AT = 100;
@@ -45,7 +46,7 @@ export async function queueDepths(collections: Collections, limit: number): Prom
         waiting: Math.max(waiting, 0),
         retrying: Math.max(retrying, 0),
         running: Math.max(running, 0),
-        oldestDueAt: await oldestDueAt(collections, crawler),
+        oldestDueAt: isPaused(crawler) ? undefined : await nextJob(collections, crawler),
       }))();
     }),
   );
@@ -66,14 +67,6 @@ async function accountNames(
   return new Map(accounts.map(({ _id, name }) => [_id, name]));
 }
 
-async function oldestDueAt(
-  collections: Collections,
-  { _id: crawlerId, purges: gen, pausedByUser, pausedByMonitor }: Found,
-): Promise<Date | undefined> {
-  if (pausedByUser || pausedByMonitor) return undefined;
-  const oldest = await collections.jobs.findOne(
-    { crawlerId, gen, queued: true },
-    { projection: { due: 1 }, sort: { due: 1, _id: 1 } },
-  );
-  return oldest?.due;
+function isPaused({ pausedByUser, pausedByMonitor }: Found): boolean {
+  return pausedByUser || pausedByMonitor;
 }

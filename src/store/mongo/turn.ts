@@ -2,10 +2,11 @@ import { toWall } from '../../domain/clock.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
 import type { Lease, QueueStore, StartedJob, TurnReceipt, TurnWork } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
-import { dueDeliveries, nextDelivery, readClaimed } from './deliveries.ts';
+import { dueDeliveries, readClaimed } from './deliveries.ts';
 import type { Writer } from './finish.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { Lanes } from './lanes.ts';
+import { nextDelivery } from './lease.ts';
 import { isHeld } from './leases.ts';
 import { look } from './look.ts';
 

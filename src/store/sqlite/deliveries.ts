@@ -9,14 +9,7 @@ import type { Finishing } from './finish.ts';
 import type { InThread } from './in-thread.ts';
 import { rememberedPurgeCount, wakeBy } from './lease.ts';
 import { toRecord } from './pages.ts';
-import {
-  type Sql,
-  type SqlRow,
-  type SqlValue,
-  toDate,
-  toOptionalDate,
-  toOptionalText,
-} from './sql.ts';
+import { type Sql, type SqlRow, type SqlValue, toDate, toOptionalText } from './sql.ts';
 
 /** Claims due deliveries under a lease that is current; see `TurnWork.deliveries`. */
 export function claimDeliveries(
@@ -47,16 +40,6 @@ export function claimDeliveries(
     );
     return toDelivery(sql, row);
   });
-}
-
-/** When the crawler's next delivery falls due; undefined when none waits. */
-export function nextDelivery(sql: Sql, crawlerId: string): Date | undefined {
-  return toOptionalDate(
-    sql.get(
-      "SELECT min(due_at) AS due FROM deliveries WHERE crawler_id = ? AND state = 'due'",
-      crawlerId,
-    )?.due,
-  );
 }
 
 function toDelivery(sql: Sql, row: SqlRow): Delivery {

@@ -1,5 +1,6 @@
 import { defined } from '../../domain/defined.ts';
 import { tallyEnd } from '../../domain/tally.ts';
+import { earliest } from '../queue-depth.ts';
 import { heldBackBy, type Pauses, type WorkKind } from '../rules.ts';
 import type { CrawlerChanges, Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
@@ -193,18 +194,20 @@ function nextWorkAt(sql: Sql, crawlerId: string): Date | undefined {
     crawlerId,
   );
   if (row === undefined || row.paused_by_monitor === 1) return undefined;
-  const delivery = sql.get(
-    `SELECT min(due_at) AS due FROM deliveries WHERE crawler_id = ? AND state = 'due'`,
-    crawlerId,
-  )?.due;
-  if (row.paused_by_user === 1) return toOptionalDate(delivery);
+  const delivery = nextDelivery(sql, crawlerId);
+  if (row.paused_by_user === 1) return delivery;
   const job = sql.get(
     `SELECT min(due_at) AS due FROM jobs WHERE crawler_id = ? AND gen = ? AND state <> 'running'`,
     crawlerId,
     purgeCount(sql, crawlerId) ?? -1,
   )?.due;
-  const due = [delivery, job].filter((each) => typeof each === 'number');
-  return due.length === 0 ? undefined : new Date(Math.min(...due));
+  return earliest([delivery, toOptionalDate(job)]);
+}
+
+/** When the crawler's next delivery falls due; undefined when none waits. */
+export function nextDelivery(sql: Sql, crawlerId: string): Date | undefined {
+  const text = "SELECT min(due_at) AS due FROM deliveries WHERE crawler_id = ? AND state = 'due'";
+  return toOptionalDate(sql.get(text, crawlerId)?.due);
 }
 
 /** Sets the crawler's wake time to its next work, for `crawlersWithWorkDue`. */

@@ -1,16 +1,10 @@
 import type { Lease, StartedJob, TurnReceipt, TurnWork } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
-import { claimDeliveries, nextDelivery, settleDeliveries } from './deliveries.ts';
+import { claimDeliveries, settleDeliveries } from './deliveries.ts';
 import { endJobs } from './finish.ts';
+import { nextDelivery } from './lease.ts';
 import { look } from './look.ts';
 import type { Sql } from './sql.ts';
-
-/** What a turn knows of its crawler. */
-interface TurnState {
-  readonly purges: number;
-  readonly hasPriorities: boolean;
-  readonly paused: boolean;
-}
 
 /**
  * Takes a turn; see `QueueStore.turn`. Without the held deliveries, whose pages would be copied
@@ -53,8 +47,8 @@ export function turn(sql: Sql, lease: Lease, work: TurnWork, now: Date): Omit<Tu
   };
 }
 
-/** Undefined when the lease is not current. */
-function readState(sql: Sql, lease: Lease, now: Date): TurnState | undefined {
+/** What a turn knows of its crawler; undefined when the lease is not current. */
+function readState(sql: Sql, lease: Lease, now: Date) {
   const row = sql.get(
     `SELECT d.purges, d.has_priorities, c.paused_by_user + c.paused_by_monitor AS pauses
       FROM dispatch d JOIN crawlers c USING (crawler_id)
