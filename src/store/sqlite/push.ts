@@ -88,20 +88,13 @@ interface AccountRoom {
   readonly wasOver: boolean;
 }
 
-/** The crawler of pushes. */
-interface Target {
+/** The crawler of pushes, with what was changed since it was read. */
+type Target = NonNullable<ReturnType<typeof readTarget>> & {
   readonly account: AccountRoom;
-  /** Its waiting and retrying URLs. */
-  held: number;
+  readonly batches: ReturnType<typeof openBatches>;
   /** How many jobs were inserted. */
   accepted: number;
-  readonly batches: ReturnType<typeof openBatches>;
-  readonly purges: number;
-  hasPriorities: boolean;
-  readonly leaseUntil: number;
-  /** `CrawlerChanges.settings`. */
-  readonly settings: number;
-}
+};
 
 /** Undefined when the crawler is gone. */
 function readTarget(sql: Sql, crawlerId: string, accountId: string) {
@@ -117,7 +110,9 @@ function readTarget(sql: Sql, crawlerId: string, accountId: string) {
   );
   if (row === undefined) return undefined;
   return {
+    /** `CrawlerChanges.settings`. */
     settings: Number(row.settings),
+    /** Its waiting and retrying URLs. */
     held: Number(row.held),
     account: { queued: Number(row.queued), isOver: row.over_limit === 1 },
     purges: Number(row.purges),
