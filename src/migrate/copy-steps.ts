@@ -36,8 +36,8 @@ export interface CopyStep {
   readonly table: string;
   /** The columns of an index that are unique for each row; the rows are read in their order. */
   readonly key: readonly [string] | readonly [string, string];
-  /** The collection that the documents go into. */
-  readonly into: string;
+  /** The collection that the documents go into, if it has another name than the table. */
+  readonly into?: string;
   readonly toDocument: (row: SqlRow) => CopiedDocument | Promise<CopiedDocument>;
 }
 
@@ -71,14 +71,12 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'URLs in queues',
       table: 'jobs',
       key: ['rid'],
-      into: 'jobs',
       toDocument: jobDocument,
     },
     {
       what: 'deliveries',
       table: 'deliveries',
       key: ['rid'],
-      into: 'deliveries',
       toDocument: async (row) => ({
         ...(await recordFields(row)),
         crawlerId: String(row.crawler_id),
@@ -96,7 +94,6 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'stored results',
       table: 'results',
       key: ['rid'],
-      into: 'results',
       toDocument: async (row) => ({
         ...(await recordFields(row)),
         scope: scopeKey({
@@ -114,7 +111,6 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'push requests',
       table: 'push_requests',
       key: ['crawler_id', 'request_id'],
-      into: 'push_requests',
       toDocument: (row) => ({
         _id: joined(row.crawler_id, row.request_id),
         crawlerId: String(row.crawler_id),
@@ -126,7 +122,6 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'unique keys',
       table: 'unique_keys',
       key: ['crawler_id', 'key'],
-      into: 'unique_keys',
       toDocument: (row) => ({
         _id: joined(row.crawler_id, row.key),
         crawlerId: String(row.crawler_id),
@@ -139,7 +134,6 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'batches',
       table: 'batches',
       key: ['batch_id'],
-      into: 'batches',
       toDocument: (row) => ({
         _id: String(row.batch_id),
         crawlerId: String(row.crawler_id),
@@ -172,7 +166,6 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'notices to be sent',
       table: 'notices',
       key: ['notice_id'],
-      into: 'notices',
       toDocument: (row) => {
         const { noticeId, ...notice } = toNotice(row);
         return { _id: noticeId, ...notice };
@@ -182,7 +175,6 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'audit records',
       table: 'audit',
       key: ['audit_id'],
-      into: 'audit',
       toDocument: (row) => {
         const { auditId, ...record } = toAuditRecord(row);
         return { _id: auditId, ...record };
@@ -192,7 +184,6 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'pools of proxies',
       table: 'proxy_pools',
       key: ['account_id'],
-      into: 'proxy_pools',
       toDocument: (row) => ({
         _id: String(row.account_id),
         version: Number(row.version),
@@ -203,7 +194,6 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'accounts',
       table: 'accounts',
       key: ['account_id'],
-      into: 'accounts',
       toDocument: (row) => ({
         _id: String(row.account_id),
         name: String(row.name),
@@ -225,7 +215,6 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'samples of timelines',
       table: 'samples',
       key: ['crawler_id', 'at'],
-      into: 'samples',
       toDocument: (row) => {
         const [crawlerId, sample] = [String(row.crawler_id), toSample(row)];
         return { _id: sampleId(crawlerId, sample.at), crawlerId, ...sample };

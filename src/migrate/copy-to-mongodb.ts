@@ -88,7 +88,7 @@ async function copyStep(
   start: string,
 ): Promise<CopyCount> {
   const { what, table, key } = step;
-  const target = to.collection<CopiedDocument>(step.into);
+  const target = to.collection<CopiedDocument>(step.into ?? table);
   const total = await countRows(from, table);
   let position = start;
   let copied = position === '' ? 0 : await target.countDocuments();
