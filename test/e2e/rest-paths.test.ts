@@ -196,8 +196,15 @@ test('pause keeps the queue, purge empties it, delete_job removes one, delete re
   await stored(app, await push(app, 'ops', `${site.url}/page/9`));
   expect(site.hits('/page/1') + site.hits('/page/2') + site.hits('/page/3')).toBe(0);
 
-  expect((await app.rest('POST', `${path}/delete`)).status).toBe(200);
+  await app.rest('POST', `${path}/pause`);
+  const last = await push(app, 'ops', `${site.url}/page/4`);
+  expect((await app.rest('POST', `${path}/delete`)).json).toEqual({ purged: 1 });
   expect((await app.rest('GET', path)).status).toBe(404);
+  const gone = await app.rest('GET', `${path}/find_by_rid/${last}`);
+  expect([gone.status, gone.json]).toEqual([
+    200,
+    { status: 'NOT_QUEUED', request_info: { rid: last } },
+  ]);
   const stats = await app.rest('GET', `/crawler/${NORMAL}/stats`);
   expect(stats.json.crawlers).toEqual([]);
 });

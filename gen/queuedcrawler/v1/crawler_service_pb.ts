@@ -2653,7 +2653,8 @@ export const CrawlerService: GenService<{
     output: typeof PurgeAsyncJobsResponseSchema;
   },
   /**
-   * Whether a job is still queued. A `rid` that was already crawled, or never existed, is NOT_QUEUED, not an error.
+   * Whether a job is still queued. A `rid` that was already crawled, or never existed, is NOT_QUEUED, not an error. So is one of
+   * a crawler that was removed or never existed.
    *
    * @generated from rpc queuedcrawler.v1.CrawlerService.FindJob
    */
