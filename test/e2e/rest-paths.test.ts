@@ -383,7 +383,13 @@ test('async and store put inline crawls into storage', async () => {
   expect((await stored(app, later.json.rid)).json.body).toContain('Page 5');
   const kept = await app.rest('GET', `/?token=${NORMAL}&url=${url}&store=true`);
   const rid = kept.headers.get('rid') ?? '';
-  expect((await stored(app, rid)).json.body).toContain('Page 5');
+  const { json: record } = await stored(app, rid);
+  expect(record.body).toContain('Page 5');
+  expect(kept.headers.get('stored_at')).toBe(record.stored_at);
+  const both = await app.rest('GET', `/?token=${NORMAL}&url=${url}&store=true&format=json`);
+  expect(both.json.stored_at).toMatch(/^2.*T.*\+00:00$/);
+  const neither = await app.rest('GET', `/?token=${NORMAL}&url=${url}&format=json`);
+  expect(neither.json.stored_at).toBeUndefined();
   const copy = await fetch(kept.headers.get('storage_url') ?? '');
   expect(await copy.text()).toContain('Page 5');
   expect((await app.rest('GET', `/crawler/${NORMAL}`)).json.crawlers).toEqual([]);
