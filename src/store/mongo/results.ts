@@ -38,21 +38,17 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
 
   return {
     async put(scope, record, now, expiresAt) {
+      const keptAt = toWall(collections.time, now);
       try {
-        await collections.results.insertOne(
-          resultDocument({
-            selection: scope,
-            record,
-            keptAt: toWall(collections.time, now),
-            expiresAt,
-          }),
-        );
+        const document = resultDocument({ selection: scope, record, keptAt, expiresAt });
+        await collections.results.insertOne(document);
       } catch (error) {
         // It is stored already.
-        if (isDuplicate(error)) return;
+        if (isDuplicate(error)) return keptAt;
         throw error;
       }
       lanes.accounts.addStored(scope.accountId, chargedRecordBytes(record));
+      return keptAt;
     },
 
     async get(scope, rid) {
