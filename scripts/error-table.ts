@@ -219,7 +219,7 @@ export const errorTable: readonly ErrorReason[] = [
     reason: 'account_queue_full',
     as: ['exhausted'],
     meaning:
-      "The account's crawlers have `ACCOUNT_QUEUE_LIMIT` waiting URLs together; pushes are paused until they have fewer.",
+      "The account's crawlers have more than `ACCOUNT_QUEUE_LIMIT` waiting URLs together; pushes are paused until they have no more than that.",
   },
   {
     reason: 'concurrency_limit_reached',

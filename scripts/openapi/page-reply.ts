@@ -31,6 +31,11 @@ export const storedFacts = {
 export const crawledFacts = {
   ...facts,
   storage_url: { ...text, description: 'Where the stored copy is read; with `store`.' },
+  stored_at: {
+    ...text,
+    format: 'date-time',
+    description: 'When the copy was stored; with `store`.',
+  },
   ignored_parameters: {
     ...text,
     description: 'Parameters without effect, because they need the JavaScript token.',

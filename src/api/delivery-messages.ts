@@ -41,6 +41,7 @@ export function toDeliveryMessage(
     url,
     pushedUrl,
     cbStatus,
+    pcStatus: cbStatus,
     originalStatus,
     sizeBytes: BigInt(summary.size),
     state: STATES[summary.state],

@@ -107,6 +107,7 @@ export function toResultMessage(
     url,
     pushedUrl,
     cbStatus,
+    pcStatus: cbStatus,
     originalStatus,
     contentType,
     sizeBytes: BigInt(result.size),

@@ -151,7 +151,7 @@ function crawlResponse(
   { token, url: pushedUrl }: { readonly token: string; readonly url: string },
   base: string,
 ) {
-  const { rid } = result;
+  const { rid, storedAt } = result;
   return {
     cbStatus: result.cbStatus,
     pcStatus: result.cbStatus,
@@ -161,6 +161,7 @@ function crawlResponse(
     body: result.body,
     contentType: result.contentType,
     ...(rid === undefined ? {} : { rid, storageUrl: storageUrl(base, token, rid) }),
+    ...(storedAt === undefined ? {} : { storedAt: timestampFromDate(storedAt) }),
     ...result.details,
   };
 }

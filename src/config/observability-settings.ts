@@ -36,20 +36,21 @@ export const observabilitySettings = {
     variable: 'LOG_LEVEL',
     fallback: 'info',
     parse: choice(...LOG_LEVELS),
-    meaning: 'Least severe lines that are logged; PUT /log-level/LEVEL changes it at run time.',
+    meaning: `Least severe lines that are logged: ${LOG_LEVELS.join(', ')}. PUT /log-level/LEVEL changes it at run time.`,
   },
   logFormat: {
     variable: 'LOG_FORMAT',
     fallback: 'auto',
     parse: choice('auto', 'json', 'pretty'),
     meaning:
-      'auto: readable lines on a terminal, JSON elsewhere. With JSON the texts for people at the start are on standard error.',
+      'pretty: readable lines; json: JSON; auto: readable lines on a terminal, JSON elsewhere. With JSON the texts for people at the start are on standard error.',
   },
   logRequests: {
     variable: 'LOG_REQUESTS',
     fallback: 'all',
     parse: choice('all', 'failed', 'off'),
-    meaning: 'Requests that are logged, one line each: all, those that failed, or none.',
+    meaning:
+      'Requests that are logged, one line each. all: all; failed: those that failed; off: none.',
   },
   metricsToken: {
     variable: 'METRICS_TOKEN',

@@ -354,7 +354,7 @@ export const settings = {
     fallback: 'read',
     parse: choice('off', 'read', 'push'),
     meaning:
-      'What agents may do at /mcp with a token: nothing, read results and statistics, or push URLs and crawl, too.',
+      'What agents may do at /mcp with a token. off: nothing; read: read results and statistics; push: push URLs and crawl, too.',
   },
   publicUrl: {
     variable: 'PUBLIC_URL',
@@ -380,7 +380,7 @@ export const settings = {
     fallback: 'h2',
     parse: choice('h2', 'http/1.1'),
     meaning:
-      'The protocol for TLS clients that offer both (ALPN). Streams of both directions and gRPC need h2.',
+      'The protocol for TLS clients that offer both (ALPN): h2 or http/1.1. Streams of both directions and gRPC need h2.',
   },
   ...observabilitySettings,
 } as const satisfies Record<string, ConfigText>;

@@ -5,12 +5,21 @@ import type { FailureReason } from '../domain/status.ts';
 /** What a crawl tells about its host; nothing when it was aborted or did not ask the host. */
 export type HostAnswer =
   | { readonly kind: 'answered' }
-  /** The host asks for less: 429, or 503. */
-  | { readonly kind: 'slow'; readonly retryAfterMs?: number | undefined }
+  | SlowAnswer
   /** The host was not reached. */
   | { readonly kind: 'away'; readonly reason: string; readonly retryAfterMs?: number | undefined }
   /** Nothing can ask the host before; it is put aside, and has not failed. */
   | { readonly kind: 'waits'; readonly reason: string; readonly untilMs: number };
+
+/**
+ * The host asks for less: 429, or 503. A 503 without `Retry-After` may also be of the page alone,
+ * and counts while such answers are frequent.
+ */
+interface SlowAnswer {
+  readonly kind: 'slow';
+  readonly retryAfterMs?: number | undefined;
+  readonly mayBePage?: boolean;
+}
 
 /** Reasons for which a host counts as not reached. */
 export const AWAY: ReadonlySet<string> = new Set<FailureReason>([
@@ -57,6 +66,11 @@ const ASIDE_MS = { first: 5_000, longest: 15 * 60_000 } as const;
 const SPACING_MS = { least: 50, first: 250, longest: 60_000 } as const;
 /** Each answer in time reduces the interval by this factor. */
 const RECOVERY = 0.95;
+/**
+ * A host asks for less by answers that may be of their pages, while they are this part of its
+ * latest answers. Each answer weighs `weight`.
+ */
+const REFUSED = { share: 0.25, weight: 1 / 16 } as const;
 /** The longest `Retry-After` that a whole host waits for. */
 const LONGEST_RETRY_AFTER_MS = 15 * 60_000;
 
@@ -71,6 +85,8 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
   let asideMs = 0;
   let awaySinceMs: number | undefined;
   let trouble: HostTrouble | undefined;
+  /** The part of the latest answers that asked for less; the first such answer of a host counts. */
+  let refused: number = REFUSED.share;
   /** Crawls that started before tell nothing new about the last change. */
   let changedMs = Number.NEGATIVE_INFINITY;
 
@@ -88,6 +104,7 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
 
   function answered(startedMs: number, nowMs: number): boolean {
     const wasAside = reached(nowMs);
+    refused -= refused * REFUSED.weight;
     if (spacingMs > 0 && startedMs > changedMs) {
       spacingMs *= RECOVERY;
       if (spacingMs < SPACING_MS.least) spacingMs = 0;
@@ -97,8 +114,14 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
     return changes;
   }
 
-  function slow(retryAfterMs: number | undefined, startedMs: number, nowMs: number): boolean {
+  function slow(
+    { retryAfterMs, mayBePage = false }: SlowAnswer,
+    startedMs: number,
+    nowMs: number,
+  ): boolean {
     reached(nowMs);
+    refused += (1 - refused) * REFUSED.weight;
+    if (mayBePage && refused < REFUSED.share) return false;
     if (startedMs <= changedMs && retryAfterMs === undefined) return false;
     const wasSlow = spacingMs > 0;
     if (startedMs > changedMs) {
@@ -168,7 +191,7 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
     },
     ended(answer, startedMs, nowMs) {
       if (answer.kind === 'answered') return answered(startedMs, nowMs);
-      if (answer.kind === 'slow') return slow(answer.retryAfterMs, startedMs, nowMs);
+      if (answer.kind === 'slow') return slow(answer, startedMs, nowMs);
       if (answer.kind === 'waits') return waits(answer.reason, answer.untilMs, nowMs);
       return away(answer, startedMs, nowMs);
     },

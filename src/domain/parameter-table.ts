@@ -248,7 +248,11 @@ const javascriptToken = {
   include_frames: [flag, 'false', "Puts the content of frames of the page's own origin into it."],
   pdf: [flag, 'false', 'The page printed as a PDF instead of its HTML.'],
   scroll: [flag, 'false', 'Scroll the page down before it is taken.'],
-  scroll_interval: [integer(1, 60, 's'), '10', 'How long to scroll.'],
+  scroll_interval: [
+    integer(1, 60, 's'),
+    '10',
+    'How long to scroll; it ends earlier at the end of a page that does not grow.',
+  ],
   screenshot: [
     flag,
     'false',

@@ -2,6 +2,9 @@ import type { Timestamp } from '@bufbuild/protobuf/wkt';
 
 const RFC_3339 = /^(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/;
 
+/** What public clients expect in `stored_at` instead of the letter Z. */
+export const UTC_OFFSET = '+00:00';
+
 /** Parses RFC 3339 text to the fields of a Timestamp; undefined when it is invalid. */
 export function parseTimestamp(
   text: string,
@@ -23,4 +26,9 @@ export function formatTimestamp(timestamp: Partial<Timestamp>): string {
   if (nanos === 0) return `${whole}Z`;
   const digits = String(nanos).padStart(9, '0');
   return `${whole}.${digits.replace(/(?:000){1,2}$/, '')}Z`;
+}
+
+/** As {@link formatTimestamp}, but with the offset that public clients expect instead of the Z. */
+export function formatWithOffset(timestamp: Partial<Timestamp>): string {
+  return formatTimestamp(timestamp).replace('Z', UTC_OFFSET);
 }

@@ -287,8 +287,10 @@ export interface ResultTotals {
 }
 
 export interface ResultStore {
-  /** Stores a record that belongs to no crawler: an inline crawl with `store`. */
-  put(scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): Promise<void>;
+  /**
+   * Stores a record that belongs to no crawler: an inline crawl with `store`. Returns its `storedAt`.
+   */
+  put(scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): Promise<Date>;
   get(scope: ResultScope, rid: string): Promise<StoredResult | undefined>;
   /** The newest record of a pushed URL; with `page`, of one that was stored since then by its `pageKey`. */
   newest(

@@ -7,20 +7,22 @@ import type { ThreadState } from './thread-messages.ts';
 const BEAT_MS = 100;
 /**
  * A service that is silent for this long was stopped, or is too busy to abort what must not
- * continue.
+ * continue. Runs end a second before their lease: the other half is for clocks that differ.
  */
-const ASLEEP_MS = 1_000;
+const ASLEEP_MS = 500;
 const ASK_AGAIN_MS = 20;
 
 /**
- * Tells a thread that the service is awake, until the returned function is called. After a sleep the
- * first beat is left out: until the next one the service aborts what it may no longer do.
+ * Tells a thread that the service is awake, until the returned function is called. After a sleep it
+ * waits for an iteration of the event loop, in which the service aborts what it may no longer do.
  */
 export function beatForThread(state: Pick<ThreadState, 'beatService'>): () => void {
   let last = performance.now();
   const timer = setInterval(() => {
     const now = performance.now();
     if (now - last < ASLEEP_MS) state.beatService();
+    // Aborts are sent when the callbacks of an iteration are done.
+    else setImmediate(() => setImmediate(state.beatService));
     last = now;
   }, BEAT_MS);
   timer.unref();

@@ -105,6 +105,24 @@ test('a 429 with Retry-After holds back the whole host, and no other', async () 
   expect(second).toBeGreaterThanOrEqual(1_900);
 });
 
+test('single pages that answer 503 without Retry-After do not slow their host down', async () => {
+  let asked = 0;
+  await using site = await startSite({
+    routes: {
+      '/some': (_request, response) => {
+        asked += 1;
+        response.writeHead(asked % 8 === 0 ? 503 : 200).end('page');
+      },
+    },
+  });
+  const crawler = await createCrawler(shared(), 'some', { concurrency: 1, max_retries: 0 });
+  await crawler.pushAll(urls(site, 200, '/some'));
+  await eventually(async () => {
+    const { activity } = await crawler.details();
+    expect(activity).toMatchObject({ completed: 175, failed: 25 });
+  });
+});
+
 describe('the pace of a polite crawler', () => {
   test('holds for each host, and no host waits for another', async () => {
     await using long = await startSite();

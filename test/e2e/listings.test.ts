@@ -136,9 +136,11 @@ test('jobs, results and failures are listed without their pages, and a rid is fo
     { name: 'mixed', outcome: CrawlOutcome.FAILED },
     bearer,
   );
-  expect(failed.results).toMatchObject([{ rid: bad, failure: expect.any(String) }]);
+  expect(failed.results).toMatchObject([
+    { rid: bad, cbStatus: 500, pcStatus: 500, failure: expect.any(String) },
+  ]);
   const stored = (await app.rest('GET', `/storage/results?token=${NORMAL}&outcome=completed`)).json;
-  expect(stored.results).toMatchObject([{ rid: good, cb_status: 200 }]);
+  expect(stored.results).toMatchObject([{ rid: good, cb_status: 200, pc_status: 200 }]);
   expect(stored.results[0].size_bytes).toBeGreaterThan(50);
   expect(stored.results[0]).not.toHaveProperty('body');
 
@@ -205,7 +207,12 @@ test('deliveries are listed by their state and replayed one, several or in parts
   await eventually(async () => expect(await list(DeliveryState.DELIVERED)).toHaveLength(1));
   const delivered = (await app.rest('GET', `${crawler.path}/deliveries?state=delivered`)).json;
   expect(delivered.deliveries).toMatchObject([
-    { rid: rids[0], state: 'delivered', attempts: [{}, {}, { attempt: 3, status: 200 }] },
+    {
+      rid: rids[0],
+      pc_status: 200,
+      state: 'delivered',
+      attempts: [{}, {}, { attempt: 3, status: 200 }],
+    },
   ]);
 
   // The rest of those that failed, three and then one.

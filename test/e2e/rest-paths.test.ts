@@ -196,8 +196,15 @@ test('pause keeps the queue, purge empties it, delete_job removes one, delete re
   await stored(app, await push(app, 'ops', `${site.url}/page/9`));
   expect(site.hits('/page/1') + site.hits('/page/2') + site.hits('/page/3')).toBe(0);
 
-  expect((await app.rest('POST', `${path}/delete`)).status).toBe(200);
+  await app.rest('POST', `${path}/pause`);
+  const last = await push(app, 'ops', `${site.url}/page/4`);
+  expect((await app.rest('POST', `${path}/delete`)).json).toEqual({ purged: 1 });
   expect((await app.rest('GET', path)).status).toBe(404);
+  const gone = await app.rest('GET', `${path}/find_by_rid/${last}`);
+  expect([gone.status, gone.json]).toEqual([
+    200,
+    { status: 'NOT_QUEUED', request_info: { rid: last } },
+  ]);
   const stats = await app.rest('GET', `/crawler/${NORMAL}/stats`);
   expect(stats.json.crawlers).toEqual([]);
 });
@@ -376,7 +383,13 @@ test('async and store put inline crawls into storage', async () => {
   expect((await stored(app, later.json.rid)).json.body).toContain('Page 5');
   const kept = await app.rest('GET', `/?token=${NORMAL}&url=${url}&store=true`);
   const rid = kept.headers.get('rid') ?? '';
-  expect((await stored(app, rid)).json.body).toContain('Page 5');
+  const { json: record } = await stored(app, rid);
+  expect(record.body).toContain('Page 5');
+  expect(kept.headers.get('stored_at')).toBe(record.stored_at);
+  const both = await app.rest('GET', `/?token=${NORMAL}&url=${url}&store=true&format=json`);
+  expect(both.json.stored_at).toMatch(/^2.*T.*\+00:00$/);
+  const neither = await app.rest('GET', `/?token=${NORMAL}&url=${url}&format=json`);
+  expect(neither.json.stored_at).toBeUndefined();
   const copy = await fetch(kept.headers.get('storage_url') ?? '');
   expect(await copy.text()).toContain('Page 5');
   expect((await app.rest('GET', `/crawler/${NORMAL}`)).json.crawlers).toEqual([]);

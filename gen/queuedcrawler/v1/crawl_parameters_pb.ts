@@ -140,7 +140,7 @@ export type CrawlParameters = Message<"queuedcrawler.v1.CrawlParameters"> & {
   scroll?: boolean | undefined;
 
   /**
-   * Seconds to scroll for, 1 to 60. Default 10. JavaScript token.
+   * Seconds to scroll for, 1 to 60. It ends earlier at the end of a page that does not grow. Default 10. JavaScript token.
    *
    * @generated from field: optional int32 scroll_interval = 17;
    */

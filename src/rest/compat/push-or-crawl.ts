@@ -14,6 +14,7 @@ import type { AdapterFactory } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
 import { badValue } from '../gateway-error.ts';
 import { envelopeReply, jsonReply, type Reply } from '../reply.ts';
+import { formatWithOffset } from '../timestamp.ts';
 import { aboutReply } from './about.ts';
 import { assertUrlIsEncoded } from './encoded-url.ts';
 import { toHeaders } from './page.ts';
@@ -112,6 +113,7 @@ function ignoredField(names: readonly string[]): { readonly ignored_parameters?:
 async function pageReply(request: CrawlRequest, response: CrawlResponse): Promise<Reply> {
   const fields = resultFields(response, response, {
     storage_url: response.storageUrl,
+    stored_at: response.storedAt && formatWithOffset(response.storedAt),
     ...ignoredField(response.ignoredParameters),
   });
   const { format, pretty = false, scraper = '', autoparse } = request.parameters ?? {};

@@ -15,13 +15,10 @@ import { acceptsGzip } from '../accept-encoding.ts';
 import type { Adapter, AdapterFactory, AdapterToolkit } from '../adapter.ts';
 import type { Exchange } from '../exchange.ts';
 import { envelopeReply, JSON_TYPE, jsonReply, type Reply } from '../reply.ts';
-import { formatTimestamp } from '../timestamp.ts';
+import { formatWithOffset, UTC_OFFSET } from '../timestamp.ts';
 import { toHeaders } from './page.ts';
 
 const unpack = promisify(gunzip);
-
-/** Public clients expect it in `stored_at` instead of the letter Z. */
-const UTC_OFFSET = '+00:00';
 
 /** A bulk reply up to this length is built as a whole and has a Content-Length. */
 const WHOLE_BYTES = 256 * 1024;
@@ -127,8 +124,7 @@ function bulk(toolkit: AdapterToolkit): Adapter {
 }
 
 function storedFields(result: StoredResult): ResultFields {
-  const storedAt = formatTimestamp(result.storedAt ?? {}).replace('Z', UTC_OFFSET);
-  return resultFields(result, result, { stored_at: storedAt });
+  return resultFields(result, result, { stored_at: formatWithOffset(result.storedAt ?? {}) });
 }
 
 async function jsonResult(result: StoredResult, exchange: Exchange): Promise<Reply> {

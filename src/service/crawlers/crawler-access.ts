@@ -18,6 +18,8 @@ export interface CrawlerAccess {
    * `forbidden` when the crawler was made with the account's other token.
    */
   find(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
+  /** As {@link find}, but returns undefined when no crawler has this name any more, or ever had. */
+  findIfAny(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler | undefined>;
   /**
    * Returns the crawler as it was up to a second ago, for pushes, whose field is `crawler`: the
    * store checks them once more. Throws as {@link find} does.
@@ -107,6 +109,14 @@ export function createCrawlerAccess(deps: {
       const { accountId } = owner.account;
       const name = referencedName(owner, reference, 'name');
       return checked(owner, name, await deps.crawlers.findByName(accountId, name), 'name');
+    },
+    async findIfAny(owner, reference) {
+      const { accountId } = owner.account;
+      const name = referencedName(owner, reference, 'name');
+      const crawler = await deps.crawlers.findByName(accountId, name);
+      return crawler === undefined && name !== ''
+        ? undefined
+        : checked(owner, name, crawler, 'name');
     },
     findRecent,
     async findForPush(owner, reference) {

@@ -358,7 +358,9 @@ function hostAnswer(
   }
   if (ofProxy !== undefined) return originalStatus > 0 ? { kind: 'answered' } : undefined;
   if (originalStatus === 429 || originalStatus === 503) {
-    return { kind: 'slow', ...defined({ retryAfterMs: failure?.retryAfterMs }) };
+    const retryAfterMs = failure?.retryAfterMs;
+    const mayBePage = originalStatus === 503 && retryAfterMs === undefined;
+    return { kind: 'slow', mayBePage, ...defined({ retryAfterMs }) };
   }
   if (failure === undefined || originalStatus > 0) return { kind: 'answered' };
   return AWAY.has(failure.reason) ? { kind: 'away', reason: failure.reason } : undefined;

@@ -35,6 +35,8 @@ export interface InlineResult extends CrawlStatus {
   readonly details: ResultDetails;
   /** Set when a copy was stored. */
   readonly rid: string | undefined;
+  /** When the copy was stored. */
+  readonly storedAt: Date | undefined;
 }
 
 /** Crawling without a queue. */
@@ -149,6 +151,7 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
         const { result, held } = await crawlNow(owner, request, { rid, traceparent }, signal);
         try {
           const { packed, coding, packedType, failure: _, ...page } = result;
+          let storedAt: Date | undefined;
           if (rid !== undefined) {
             const { cbStatus, originalStatus, url, details } = page;
             const status = { cbStatus, originalStatus, url, rid, pushedUrl: request.url };
@@ -162,10 +165,11 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
               ...defined({ pageKey: isSource ? pageKey(request) : undefined }),
             };
             const expiresAt = new Date(now.getTime() + deps.retentionDays * DAY_MS);
-            await deps.store.results.put({ accountId, tokenType }, record, now, expiresAt);
+            const scope = { accountId, tokenType };
+            storedAt = await deps.store.results.put(scope, record, now, expiresAt);
             storedBytes = chargedRecordBytes(record);
           }
-          return { ...page, rid };
+          return { ...page, rid, storedAt };
         } finally {
           // From here on the page is part of the reply, which reserves its own memory.
           held?.release();

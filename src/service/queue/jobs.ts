@@ -40,7 +40,10 @@ export interface Replayed {
 
 /** Single jobs and deliveries of a crawler. Every method throws as {@link CrawlerAccess} does. */
 export interface JobManagement {
-  /** Returns the job while it is queued or being crawled; undefined otherwise. */
+  /**
+   * Returns the job while it is queued or being crawled; undefined otherwise, also when the crawler
+   * was removed.
+   */
   find(owner: TokenOwner, crawlerName: string, rid: string): Promise<QueuedJob | undefined>;
   /** Removes a queued or running job. Throws `not_found` when it does not exist. */
   remove(owner: TokenOwner, crawlerName: string, rid: string): Promise<void>;
@@ -149,8 +152,10 @@ export function createJobManagement(deps: JobManagementDeps): JobManagement {
 
   return {
     async find(owner, crawlerName, rid) {
-      const { crawlerId } = await access.find(owner, crawlerName);
-      return isRid(rid) ? store.queue.find(crawlerId, rid) : undefined;
+      const crawler = await access.findIfAny(owner, crawlerName);
+      return crawler === undefined || !isRid(rid)
+        ? undefined
+        : store.queue.find(crawler.crawlerId, rid);
     },
 
     async remove(owner, crawlerName, rid) {

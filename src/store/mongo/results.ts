@@ -41,8 +41,9 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
       const keptAt = toWall(collections.time, now);
       const document = resultDocument({ selection: scope, record, keptAt, expiresAt });
       // Otherwise it is stored already.
-      if (!(await isInserted(collections.results.insertOne(document)))) return;
+      if (!(await isInserted(collections.results.insertOne(document)))) return keptAt;
       lanes.accounts.addStored(scope.accountId, chargedRecordBytes(record));
+      return keptAt;
     },
 
     async get(scope, rid) {

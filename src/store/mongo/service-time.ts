@@ -9,7 +9,10 @@ export interface ServiceTime extends ServiceClock {
   close(): void;
 }
 
-const SAMPLES = 3;
+/** Answers of the server's clock that are compared, and how many at most while none was quick. */
+const SAMPLES = { least: 3, most: 12, quickMs: 100 } as const;
+/** By how much two monotonic clocks run apart at most, as a part of the time that passes. */
+const DRIFT = 0.0002;
 const CHECK_EVERY_MS = 30_000;
 /** Interval at which one of the processes confirms the agreed time. */
 const CONFIRM_EVERY_MS = 10_000;
@@ -20,6 +23,7 @@ const MAX_TRIES = 10;
 interface Reading {
   readonly atMs: number;
   readonly serverMs: number;
+  readonly roundTripMs: number;
 }
 
 /** Opens the service time. Between two checks it advances by the monotonic time of this process. */
@@ -35,7 +39,7 @@ export async function openServiceTime(
 
   /** Stands still while another reading of the server's clock is a little behind the one before. */
   function nowMs(): number {
-    const foundMs = reading.serverMs + performance.now() - reading.atMs + (aheadMs ?? 0);
+    const foundMs = serverNow(reading) + (aheadMs ?? 0);
     lastMs = Math.max(lastMs, Math.round(foundMs));
     return lastMs;
   }
@@ -48,7 +52,7 @@ export async function openServiceTime(
   async function agree(found: Reading): Promise<void> {
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       const known = await server.agreed();
-      const serverMs = found.serverMs + performance.now() - found.atMs;
+      const serverMs = serverNow(found);
       const mineMs = aheadMs === undefined ? undefined : nowMs() - serverMs;
       const agreedMs = agreeOn(known, { mineMs, serverMs, processId });
       const ageMs = serverMs - (known?.checkedAt.getTime() ?? 0);
@@ -69,8 +73,8 @@ export async function openServiceTime(
   }
 
   /** Reports a machine's clock that is wrong, which changes nothing. */
-  function compareMachine({ atMs, serverMs }: Reading): void {
-    const offsetMs = Math.round(serverMs + performance.now() - atMs - Date.now());
+  function compareMachine(found: Reading): void {
+    const offsetMs = Math.round(serverNow(found) - Date.now());
     if (Math.abs(offsetMs - machineMs) < MAX_DIFFERENCE_MS) return;
     machineMs = offsetMs;
     logger.warn({ offsetMs }, "the machine's clock is wrong; the database's time is used");
@@ -78,7 +82,7 @@ export async function openServiceTime(
 
   async function check(): Promise<void> {
     const found = await read(server);
-    await agree(found);
+    await agree(moreExact(reading, found));
     compareMachine(found);
   }
 
@@ -102,15 +106,31 @@ const SERVER_SET = "the database server's clock was set; what waits is due as be
 /** Reads the server's clock; the quickest answer is the most exact. */
 async function read(server: TimeServer): Promise<Reading> {
   let best: Reading | undefined;
-  let leastMs = Number.POSITIVE_INFINITY;
-  for (let n = 0; n < SAMPLES; n += 1) {
+  for (let n = 0; n < SAMPLES.most; n += 1) {
+    if (n >= SAMPLES.least && best !== undefined && best.roundTripMs <= SAMPLES.quickMs) break;
     const askedAt = performance.now();
-    const shown = await server.clock();
+    const serverMs = (await server.clock()).getTime();
     const roundTripMs = performance.now() - askedAt;
-    if (best !== undefined && roundTripMs >= leastMs) continue;
-    leastMs = roundTripMs;
-    best = { atMs: askedAt + roundTripMs / 2, serverMs: shown.getTime() };
+    if (best !== undefined && roundTripMs >= best.roundTripMs) continue;
+    best = { atMs: askedAt + roundTripMs / 2, serverMs, roundTripMs };
   }
   if (best === undefined) throw new Error('the clock was not read');
   return best;
+}
+
+/** What the server's clock shows now by a reading. */
+function serverNow({ atMs, serverMs }: Reading): number {
+  return serverMs + performance.now() - atMs;
+}
+
+/** By how much a reading may be wrong now, in ms. */
+function errorOf({ atMs, roundTripMs }: Reading): number {
+  return roundTripMs / 2 + (performance.now() - atMs) * DRIFT;
+}
+
+/** The new reading, unless it agrees with the one before and is less exact than that is by now. */
+function moreExact(before: Reading, found: Reading): Reading {
+  const apartMs = Math.abs(serverNow(before) - serverNow(found));
+  const agrees = apartMs <= errorOf(before) + errorOf(found);
+  return agrees && errorOf(before) < errorOf(found) ? before : found;
 }

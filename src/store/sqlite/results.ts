@@ -22,15 +22,11 @@ function toResult(sql: Sql, row: SqlRow): StoredResult {
   return { ...toRecord(sql, row), storedAt: toDate(row.stored_at) };
 }
 
-function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): void {
-  insertResult(sql, {
-    scope,
-    record,
-    seq: takeResultNumbers(sql, 1),
-    storedAt: toWall(sql, now),
-    expiresAt,
-  });
+function put(sql: Sql, scope: ResultScope, record: CrawlRecord, now: Date, expiresAt: Date): Date {
+  const storedAt = toWall(sql, now);
+  insertResult(sql, { scope, record, seq: takeResultNumbers(sql, 1), storedAt, expiresAt });
   addStored(sql, scope.accountId, chargedBytes(placedBytes(record)));
+  return storedAt;
 }
 
 const IS_ONE = 'rid = ? AND account_id = ? AND token_type = ?';

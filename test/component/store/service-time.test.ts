@@ -106,3 +106,30 @@ test('a process whose own time stood still follows those who checked the clock l
   expect(agreeOn({ ...known, checkedBy: 'stood' }, stood)).toBe(-HOUR);
   expect(agreeOn({ ...known, checkedAt: new Date(serverMs - HOUR) }, stood)).toBe(-HOUR);
 });
+
+test.each([
+  ['on the way there', 1],
+  ['on the way back', 0],
+])('answers that are late %s change the time of a process by little', async (_way, there) => {
+  const { clock } = time.server;
+  /** How late the next answers are; further ones are not. */
+  let late: number[] = [];
+  const server: TimeServer = {
+    ...time.server,
+    async clock() {
+      const lateMs = late.shift() ?? 0;
+      vi.advanceTimersByTime(lateMs * there);
+      const shown = await clock();
+      vi.advanceTimersByTime(lateMs * (1 - there));
+      return shown;
+    },
+  };
+  late = Array.from({ length: 5 }, () => 1_200);
+  const first = await openServiceTime(server, 'first', silentLogger);
+  open.push(first);
+  const offBy = (): number => Math.abs(first.now().getTime() - first.aheadMs - time.shown());
+  expect(offBy()).toBeLessThan(50);
+  late = Array.from({ length: 100 }, () => 1_200);
+  await first.check();
+  expect(offBy()).toBeLessThan(50);
+});

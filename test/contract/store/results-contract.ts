@@ -20,7 +20,9 @@ export function resultsContract(open: OpenStore): void {
       'come back whole, for their own account and token type only',
       withStore(open, async ({ store }) => {
         const scope = newScope();
-        const rid = await put(store, scope, 1);
+        const rid = newId();
+        const put = store.results.put(scope, makeRecord({ rid, url }), at(1), EXPIRES);
+        expect(await put).toEqual(at(1));
         const found = await store.results.get(scope, rid);
         const record = makeRecord({ rid, url });
         expect({ ...found, body: [...(found?.body ?? [])] }).toEqual({

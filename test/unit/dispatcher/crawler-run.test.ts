@@ -83,8 +83,8 @@ test('a webhook crawler without work is let go although its endpoint has less ro
   expect(await bench.takeOver()).toBeDefined();
 });
 
-/** Without polls, so that each turn of a run is one that its crawls need. */
-const QUIET = { pollMs: 60_000 };
+/** Without polls, so that each turn of a run is one that its crawls need. Nothing renews the lease. */
+const QUIET = { pollMs: 60_000, leaseMs: 600_000 };
 
 /** Waits until the starts of all crawls are written. */
 async function startsWritten(bench: CrawlerRunBench, count: number): Promise<void> {

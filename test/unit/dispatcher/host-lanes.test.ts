@@ -210,6 +210,42 @@ describe('a host that asks for less', () => {
     expect(take({ kind: 'answered' })).toBe(0);
     expect(lanes.next(now, false)).toBeDefined();
   });
+
+  /** Crawls one URL after the other, 20 ms each. Returns the time of all and how many were answered. */
+  function crawlAll(isAnswered: (n: number, now: number) => boolean) {
+    const lanes = lanesOf({ busy: 1_000 });
+    let now = 0;
+    let answered = 0;
+    for (let n = 0; n < 1_000; n += 1) {
+      if (lanes.next(now, false) === undefined) now = lanes.nextAt(now) ?? now;
+      const { rid = '' } = start(lanes, now) ?? {};
+      now += 20;
+      const isGood = isAnswered(n, now);
+      if (isGood) answered += 1;
+      const answer = isGood
+        ? ({ kind: 'answered' } as const)
+        : ({ kind: 'slow', mayBePage: true } as const);
+      lanes.ended(rid, { answer }, now);
+    }
+    return { ms: now, answered };
+  }
+
+  test('is not one of whose pages some are always unavailable', () => {
+    const { ms } = crawlAll((n) => n % 8 !== 7);
+    expect(ms).toBeLessThan(2 * 1_000 * 20);
+  });
+
+  test('is one that answers 503 when it is asked too often', () => {
+    let servedAt: number[] = [];
+    const { ms, answered } = crawlAll((_, now) => {
+      servedAt = servedAt.filter((at) => at > now - SECOND);
+      if (servedAt.length >= 10) return false;
+      servedAt.push(now);
+      return true;
+    });
+    expect(answered).toBeGreaterThan(800);
+    expect(answered / (ms / SECOND)).toBeGreaterThan(5);
+  });
 });
 
 test('failures of a host count together, also when it has no other jobs here between them', () => {

@@ -66,10 +66,13 @@ test('a job of another crawler is not removed', async () => {
   expect(await jobs.find(owner, 'hook', rid)).toMatchObject({ rid });
 });
 
-test('every method refuses the other token, and an unknown crawler', async () => {
+test('every method refuses the other token; all but finding refuse an unknown crawler', async () => {
   const { jobs, owner, other } = await setUp();
+  await expect(jobs.find(other, 'hook', UNKNOWN)).rejects.toMatchObject({
+    reason: 'wrong_token_type',
+  });
+  expect(await jobs.find(owner, 'nobody', UNKNOWN)).toBeUndefined();
   const calls = [
-    (caller: typeof owner, name: string) => jobs.find(caller, name, UNKNOWN),
     (caller: typeof owner, name: string) => jobs.remove(caller, name, UNKNOWN),
     (caller: typeof owner, name: string) => jobs.delivery(caller, name, UNKNOWN),
     (caller: typeof owner, name: string) => jobs.replay(caller, name, { rid: UNKNOWN }),
