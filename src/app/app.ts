@@ -175,6 +175,7 @@ async function openBackups(
     folder,
     keep: config.backupKeep,
     everyMs: backupEveryMs(config),
+    minFreeBytes: config.minFreeBytes,
     logger,
   });
 }
