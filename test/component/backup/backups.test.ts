@@ -1,7 +1,10 @@
-import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
+import { backupFolder } from '../../../src/backup/backup-folder.ts';
 import { type BackupsDeps, createBackups } from '../../../src/backup/backups.ts';
+import { fetchBackup } from '../../../src/backup/fetch-backup.ts';
 import { createRecordingLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -63,3 +66,21 @@ test('a backup that is removed while the backups are listed is left out', async 
   await symlink(join(folder, 'nothing'), join(folder, gone));
   expect((await backups.list()).map(({ name }) => name)).toEqual([kept]);
 });
+
+test.each(['-mark', '-wal'])(
+  'a backup does not replace a database that a service uses, as %s next to it tells',
+  async (companion) => {
+    await using temporary = await temporaryFolder();
+    const live = join(temporary.path, 'queued-crawler.db');
+    new DatabaseSync(live).close();
+    await writeFile(live + companion, 'of the service');
+    const { ino } = await stat(live);
+    const onProgress = (): void => undefined;
+    const refused = { kind: 'invalid', reason: 'unusable_path' };
+    const remote = { url: 'http://127.0.0.1:1', adminToken: 'none', file: live, onProgress };
+    await expect(fetchBackup(remote)).rejects.toMatchObject(refused);
+    const local = { dataDir: temporary.path, file: live, onProgress };
+    await expect(backupFolder(local)).rejects.toMatchObject(refused);
+    expect((await stat(live)).ino).toBe(ino);
+  },
+);
