@@ -105,6 +105,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       role: config.role,
       database: store.traits.name,
       dataDir: config.dataDir,
+      minFreeBytes: config.minFreeBytes,
       ping: () => store.ping(),
     },
     queues: {
