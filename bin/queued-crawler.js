@@ -15,7 +15,9 @@ if (Number(process.versions.node.split('.')[0]) >= 24 || !existsSync(own)) {
   await import(main.href);
 } else {
   const args = [fileURLToPath(main), ...process.argv.slice(2)];
-  const child = spawn(own, args, { stdio: 'inherit' });
+  // The name is that of src/when-orphaned.ts.
+  const env = { ...process.env, QUEUED_CRAWLER_STOPS_WITH_PARENT: '1' };
+  const child = spawn(own, args, { stdio: 'inherit', env });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
     process.on(signal, () => child.kill(signal));
   child.on('exit', (code, signal) => {

@@ -4,7 +4,7 @@ import { VERSION } from './config/version.ts';
 import { freeWhenIdle } from './idle-memory.ts';
 import { createLogger, isPretty } from './observability/create-logger.ts';
 import { printWelcome } from './welcome.ts';
-import { whenOrphaned } from './when-orphaned.ts';
+import { stopsWithParent, whenOrphaned } from './when-orphaned.ts';
 
 const HELP = `Usage: npm start [-- --help | --version]
 
@@ -92,7 +92,9 @@ async function main(): Promise<void> {
       stop('fatal', 1);
     },
   });
-  if (process.env.npm_lifecycle_event !== undefined) whenOrphaned(() => stop('npm has ended', 0));
+  if (process.env.npm_lifecycle_event !== undefined || stopsWithParent(process.env)) {
+    whenOrphaned(() => stop('the parent process has ended', 0));
+  }
   const app = await starting;
   freeWhenIdle();
   logger.info({ version: VERSION, url: app.url, role: config.role }, 'started');

@@ -11,3 +11,11 @@ export function whenOrphaned(then: () => void): void {
   }, 500);
   timer.unref();
 }
+
+/** Variable that a parent sets for a process which has to stop when that parent has ended. */
+export const STOPS_WITH_PARENT = 'QUEUED_CRAWLER_STOPS_WITH_PARENT';
+
+/** Whether the parent, by its environment, wants this process to stop with it. */
+export function stopsWithParent(env: Readonly<Record<string, string | undefined>>): boolean {
+  return env[STOPS_WITH_PARENT] !== undefined;
+}

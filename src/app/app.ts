@@ -105,6 +105,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
       role: config.role,
       database: store.traits.name,
       dataDir: config.dataDir,
+      minFreeBytes: config.minFreeBytes,
       ping: () => store.ping(),
     },
     queues: {
@@ -175,6 +176,7 @@ async function openBackups(
     folder,
     keep: config.backupKeep,
     everyMs: backupEveryMs(config),
+    minFreeBytes: config.minFreeBytes,
     logger,
   });
 }

@@ -11,6 +11,7 @@ import { checkMail } from '../mail/check-mail.ts';
 import type { SetupCheck, SetupFinding } from '../service/operator/setup.ts';
 import type { Store } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
+import { certificateFinding } from './certificate-check.ts';
 
 /** Less than this is little for results that are kept for two weeks. */
 const LITTLE_DISK_BYTES = 1024 ** 3;
@@ -30,23 +31,24 @@ export function setupChecks({
   traits,
   clock,
   crawlers,
-}: Pick<AppContext, 'config' | 'logger' | 'traits' | 'clock'> & {
+}: Pick<AppContext, 'config' | 'logger' | 'clock'> & {
+  readonly traits: Pick<StoreTraits, 'shared' | 'localDisk'>;
   readonly crawlers: Pick<Store['crawlers'], 'lateProbes'>;
 }): SetupCheck[] {
   const { localDisk } = traits;
   return [
     databaseCheck(traits),
-    ...(localDisk === undefined ? [] : [diskCheck(localDisk)]),
+    ...(localDisk === undefined ? [] : [diskCheck(localDisk, config)]),
     mailCheck(config),
     ...(config.role === 'api' ? [] : browserChecks(config, logger)),
-    tlsCheck(config),
+    tlsCheck(config, clock),
     publicUrlCheck(config),
     monitoringCheck(config, (ms) => crawlers.lateProbes(new Date(clock.now().getTime() - ms))),
     proxiesCheck(config),
   ];
 }
 
-function databaseCheck({ shared }: StoreTraits): SetupCheck {
+function databaseCheck({ shared }: Pick<StoreTraits, 'shared'>): SetupCheck {
   return {
     name: 'database',
     settings: ['DATA_DIR', 'MONGODB_URI'],
@@ -57,14 +59,19 @@ function databaseCheck({ shared }: StoreTraits): SetupCheck {
   };
 }
 
-function diskCheck(folder: string): SetupCheck {
+function diskCheck(folder: string, { minFreeBytes }: Config): SetupCheck {
   return {
     name: 'disk',
-    settings: ['DATA_DIR'],
+    settings: ['DATA_DIR', 'MIN_FREE_BYTES'],
     async look() {
       const { bavail, bsize } = await statfs(folder);
-      const finding = `${((bavail * bsize) / 1024 ** 3).toFixed(1)} GiB are free.`;
-      if (bavail * bsize >= LITTLE_DISK_BYTES) return ok(finding);
+      const free = bavail * bsize;
+      const amount = `${(free / 1024 ** 3).toFixed(1)} GiB are free`;
+      const isLow = free < minFreeBytes;
+      if (free >= LITTLE_DISK_BYTES && !isLow) return ok(`${amount}.`);
+      const finding = isLow
+        ? `${amount}, less than MIN_FREE_BYTES: pushes are refused and crawls wait.`
+        : `${amount}.`;
       const advice = 'Make room, or move DATA_DIR: pushes and results are refused on a full disk.';
       return { state: 'failed', finding, advice };
     },
@@ -165,18 +172,15 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
   return [browser, fonts];
 }
 
-function tlsCheck(config: Config): SetupCheck {
+function tlsCheck(config: Config, clock: Pick<AppContext['clock'], 'now'>): SetupCheck {
   return {
     name: 'tls',
     settings: ['TLS_CERT', 'TLS_KEY', 'HOST'],
     look() {
       const warning = exposureWarning(config);
       if (warning === undefined) {
-        return ok(
-          config.tlsCertFile === ''
-            ? 'Only this machine reaches the service.'
-            : 'The service speaks TLS.',
-        );
+        if (config.tlsCertFile !== '') return certificateFinding(config, clock.now());
+        return ok('Only this machine reaches the service.');
       }
       return {
         state: 'failed',

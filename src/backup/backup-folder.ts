@@ -3,7 +3,7 @@ import { errorText } from '../domain/error-text.ts';
 import { DomainError } from '../domain/errors.ts';
 import { databaseFile } from '../store/sqlite/private-file.ts';
 import type { BackupContent } from './check-backup.ts';
-import { assertReadable, assertWritable } from './usable-path.ts';
+import { assertBackupTarget, assertReadable } from './usable-path.ts';
 import { type BackupProgress, writeBackup } from './write-backup.ts';
 
 /**
@@ -17,7 +17,7 @@ export async function backupFolder(options: {
 }): Promise<BackupContent> {
   const path = databaseFile(options.dataDir);
   await assertReadable(path);
-  await assertWritable(options.file);
+  await assertBackupTarget(options.file);
   using database = openUnused(path);
   return await writeBackup(
     (path, onProgress) =>

@@ -41,6 +41,8 @@ export interface BackupsDeps {
   readonly keep: number;
   /** Time between backups, in milliseconds; 0 turns them off. */
   readonly everyMs: number;
+  /** Bytes that a backup leaves free on the disk of the database; below it pushes are refused. */
+  readonly minFreeBytes: number;
   readonly logger: Logger;
 }
 
@@ -61,18 +63,19 @@ export function createBackups(deps: BackupsDeps): Backups {
     const found = await Promise.all(
       names.map(async (name) => {
         const path = join(folder, name);
-        const { size: bytes, mtime: madeAt } = await stat(path);
-        return { name, path, bytes, madeAt };
+        // Undefined for one that was removed as the oldest after the folder was read.
+        const file = await stat(path).catch(() => undefined);
+        return file === undefined ? [] : [{ name, path, bytes: file.size, madeAt: file.mtime }];
       }),
     );
-    return found.toSorted((a, b) => (a.name < b.name ? 1 : -1));
+    return found.flat().toSorted((a, b) => (a.name < b.name ? 1 : -1));
   }
 
   async function makeOne(onProgress: (progress: BackupProgress) => void) {
     const startedAt = performance.now();
     await makeFolder(folder);
     await removeLeftovers(folder);
-    await assertRoom(deps.database, folder);
+    await assertRoom(deps);
     const path = join(folder, fileName(new Date()));
     const content = await writeBackup(deps.copy, path, onProgress);
     const { size: bytes, mtime: madeAt } = await stat(path);
@@ -148,9 +151,15 @@ async function removeLeftovers(folder: string): Promise<void> {
   for (const name of parts) await rm(join(folder, name), { force: true });
 }
 
-async function assertRoom(database: string, folder: string): Promise<void> {
-  const [{ size }, { bavail, bsize }] = await Promise.all([stat(database), statfs(folder)]);
-  if (bavail * bsize > size * 1.1) return;
-  const message = `The disk has no room for a backup of ${size} bytes.`;
+async function assertRoom({ database, folder, minFreeBytes }: BackupsDeps): Promise<void> {
+  const [{ size, dev }, target, { bavail, bsize }] = await Promise.all([
+    stat(database),
+    stat(folder),
+    statfs(folder),
+  ]);
+  const reserved = dev === target.dev ? minFreeBytes : 0;
+  if (bavail * bsize > size * 1.1 + reserved) return;
+  const besides = reserved === 0 ? '' : ` and MIN_FREE_BYTES (${reserved})`;
+  const message = `The disk has no room for a backup of ${size} bytes${besides}.`;
   throw new DomainError('unavailable', 'backup_no_room', message);
 }

@@ -10,7 +10,7 @@ import { errorText } from '../domain/error-text.ts';
 import { DomainError, type ErrorKind } from '../domain/errors.ts';
 import { fileFailure } from '../domain/file-failure.ts';
 import { type BackupContent, checkBackup } from './check-backup.ts';
-import { assertWritable } from './usable-path.ts';
+import { assertBackupTarget } from './usable-path.ts';
 import { type BackupProgress, sync } from './write-backup.ts';
 
 /** What becomes of a backup that a running service makes. */
@@ -46,7 +46,7 @@ export async function fetchBackup(options: {
   readonly silenceMs?: number;
 }): Promise<BackupContent> {
   const { url, file, onProgress } = options;
-  await assertWritable(file);
+  await assertBackupTarget(file);
   const base = url.replace(/\/$/, '');
   const call = async (method: string, path: string): Promise<IncomingMessage> => {
     const reply = await ask(new URL(base + path), method, options).catch((error: unknown) => {

@@ -26,6 +26,19 @@ export async function assertWritable(path: string): Promise<void> {
   });
 }
 
+/**
+ * Throws `invalid` unless a backup can be written at `path`. It must not be the database of a
+ * service: a running one would still write to the file that was replaced.
+ */
+export async function assertBackupTarget(path: string): Promise<void> {
+  await assertWritable(path);
+  for (const companion of ['-mark', '-wal']) {
+    const found = await stat(path + companion).catch(() => undefined);
+    if (found === undefined) continue;
+    throw unusable(`${path} is the database of a service: choose another file for the backup`);
+  }
+}
+
 function notFile(path: string): DomainError {
   return unusable(`${path} is not a file`);
 }

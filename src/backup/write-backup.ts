@@ -16,7 +16,7 @@ export type BackupProgress =
 
 /**
  * Writes a backup to `file`, readable by this user only. The file appears under its name when it
- * is whole, checked and on the disk; until then it is `file.part`, which is removed on a failure.
+ * is whole, checked and on the disk; until then it is `file.part`, which is removed on a failure, with its journal.
  */
 export async function writeBackup(
   copy: CopyDatabase,
@@ -36,7 +36,8 @@ export async function writeBackup(
     await sync(dirname(file));
     return content;
   } catch (error) {
-    await rm(part, { force: true });
+    // On a full disk SQLite cannot remove the journal of the copy.
+    for (const left of [part, `${part}-journal`]) await rm(left, { force: true });
     throw error;
   }
 }

@@ -32,8 +32,8 @@ export function choice<const Word extends string>(...words: readonly Word[]) {
   };
 }
 
-/** A URL of these schemes, or nothing. */
-export function url(...schemes: readonly string[]) {
+/** A text that begins with one of these schemes, or nothing. */
+export function uri(...schemes: readonly string[]) {
   return (value: string): string => {
     if (value === '') return '';
     if (!schemes.some((scheme) => value.startsWith(`${scheme}://`))) {
@@ -43,6 +43,23 @@ export function url(...schemes: readonly string[]) {
     }
     return value;
   };
+}
+
+/** A URL of these schemes that has a host, or nothing. It may hold a password: errors do not show it. */
+export function url(...schemes: readonly string[]) {
+  const parse = uri(...schemes);
+  return (value: string): string => {
+    if (parse(value) === '' || (URL.parse(value)?.hostname ?? '') !== '') return value;
+    throw new Error(`must be a URL with a host, such as ${schemes[0]}://HOST or with :PORT`);
+  };
+}
+
+/** A URL to which paths are appended, or nothing. */
+export function baseUrl(value: string): string {
+  if (/[?#]/.test(url('http', 'https')(value))) {
+    throw new Error('must be a URL without ? and #, as paths are appended to it');
+  }
+  return value;
 }
 
 /** One e-mail address, with a name before it or without, or nothing. */
@@ -60,7 +77,8 @@ export function token(value: string): string {
   if (!/^[A-Za-z0-9_~.-]{16,128}$/.test(value)) {
     throw new Error('must be 16 to 128 letters, digits or any of _ ~ . -');
   }
-  if (new Set(value).size < 6) throw new Error('is too easily guessed: use 6 characters or more');
+  if (new Set(value).size < 6)
+    throw new Error('is too easily guessed: use 6 different characters or more');
   return value;
 }
 

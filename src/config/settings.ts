@@ -15,6 +15,7 @@ import { observabilitySettings } from './observability-settings.ts';
 import { parseProxies } from './parse-proxies.ts';
 import { quotaSettings } from './quota-settings.ts';
 import {
+  baseUrl,
   type ConfigText,
   choice,
   integer,
@@ -22,6 +23,7 @@ import {
   text,
   token,
   tokens,
+  uri,
   url,
 } from './setting-parsers.ts';
 import { usableMemory } from './usable-memory.ts';
@@ -156,7 +158,7 @@ export const settings = {
   mongodbUri: {
     variable: 'MONGODB_URI',
     fallback: '',
-    parse: url('mongodb', 'mongodb+srv'),
+    parse: uri('mongodb', 'mongodb+srv'),
     meaning: 'MongoDB to use instead; any number of processes may share it.',
   },
   normalToken: {
@@ -359,7 +361,7 @@ export const settings = {
   publicUrl: {
     variable: 'PUBLIC_URL',
     fallback: '',
-    parse: url('http', 'https'),
+    parse: baseUrl,
     meaning:
       'Base of the URLs in replies (storage_url, screenshot_url); http://HOST:PORT when not set.',
   },

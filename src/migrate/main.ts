@@ -47,6 +47,13 @@ async function migrate(from: string, to: string): Promise<boolean> {
   return counts.every((each) => each.from === each.to);
 }
 
+/** As docs/cli.md says. */
+function exitCodeOf(error: unknown): number {
+  if (!(error instanceof DomainError)) return 1;
+  if (error.kind === 'invalid') return 2;
+  return error.kind === 'failed_precondition' ? 5 : 1;
+}
+
 try {
   const { values } = parseArgs({
     options: {
@@ -68,5 +75,5 @@ try {
   }
 } catch (error) {
   process.stderr.write(`${fileFailureText(error)}\n`);
-  process.exitCode = error instanceof DomainError && error.kind === 'invalid' ? 2 : 1;
+  process.exitCode = exitCodeOf(error);
 }

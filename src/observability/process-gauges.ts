@@ -9,13 +9,15 @@ export interface MeasuredProcess {
   readonly database: 'embedded' | 'mongodb';
   /** Folder of the embedded database. */
   readonly dataDir: string;
+  /** Bytes of its disk below which pushes are refused. */
+  readonly minFreeBytes: number;
   /** Resolves when the database answers. */
   readonly ping: () => Promise<void>;
 }
 
 /** Makes the gauges of what the process is and depends on. */
 export function createProcessGauges(registry: Registry, measured: MeasuredProcess): void {
-  const { version, role, database, dataDir, ping } = measured;
+  const { version, role, database, dataDir, minFreeBytes, ping } = measured;
   const registers = [registry];
   new Gauge({
     name: 'queued_crawler_info',
@@ -46,4 +48,9 @@ export function createProcessGauges(registry: Registry, measured: MeasuredProces
       }
     },
   });
+  new Gauge({
+    name: 'queued_crawler_disk_min_free_bytes',
+    help: 'MIN_FREE_BYTES: with less free, pushes are refused and crawls wait.',
+    registers,
+  }).set(minFreeBytes);
 }

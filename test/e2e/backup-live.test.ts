@@ -181,6 +181,7 @@ test('backups are made by themselves, one at a time, and the oldest are removed'
     folder: join(folder.path, 'backups'),
     keep: 2,
     everyMs: 50,
+    minFreeBytes: 0,
     logger,
   });
   const [first, second] = [backups.make(), backups.make()];
@@ -225,7 +226,15 @@ test('a backup that is made after the clock was set back is not removed as the o
   const later = ['queued-crawler-29990101T000000000Z.db', 'queued-crawler-29990102T000000000Z.db'];
   for (const name of later) await writeFile(join(target, name), '');
   const { backup: copy, path: database } = embedded;
-  const backups = createBackups({ copy, database, folder: target, keep: 2, everyMs: 0, logger });
+  const backups = createBackups({
+    copy,
+    database,
+    folder: target,
+    keep: 2,
+    everyMs: 0,
+    minFreeBytes: 0,
+    logger,
+  });
   const { name } = await backups.make();
   expect((await readdir(target)).toSorted()).toEqual([name, later[1]]);
 });

@@ -72,6 +72,13 @@ test('the dispatcher tells how late crawls start, what it has read ahead and wha
   expect(text).toMatch(/^queued_crawler_active\{kind="unwritten"\} \d$/m);
 });
 
+test('what has to stay free of the disk is told next to what is free', async () => {
+  await using app = await startApp({ env: { MIN_FREE_BYTES: '5000000' } });
+  const text = await metricsOf(app, '');
+  expect(text).toMatch(/^queued_crawler_disk_free_bytes \d+$/m);
+  expect(text).toMatch(/^queued_crawler_disk_min_free_bytes 5000000$/m);
+});
+
 test('when the last backup was made, and how often one is to be made', async () => {
   const seconds = async (app: TestApp): Promise<number> => {
     const text = await metricsOf(app, '');

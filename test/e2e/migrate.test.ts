@@ -65,7 +65,7 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     const stored = (await app.rest('GET', `/storage?token=${NORMAL}&rid=${done[0]}`)).text;
     const running = await migrate(app.dataDir, database.uri);
     expect(running).toMatchObject({
-      code: 1,
+      code: 5,
       output: expect.stringContaining('Another process uses'),
     });
     await app.stop();
@@ -98,7 +98,7 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     await target.close();
     expect(removed).toEqual([{ _id: 'removed', removedAt: new Date(1) }]);
     const again = await migrate(app.dataDir, database.uri);
-    expect(again).toMatchObject({ code: 1, output: expect.stringContaining('finished copy') });
+    expect(again).toMatchObject({ code: 5, output: expect.stringContaining('finished copy') });
 
     await using after = await startApp({ env: { MONGODB_URI: database.uri } });
     expect(unprobed((await after.rest('GET', `/crawler/${NORMAL}/stats`)).json)).toEqual(
@@ -130,7 +130,7 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     await using app = await startApp();
     await app.stop();
     expect(await migrate(app.dataDir, database.uri)).toMatchObject({
-      code: 1,
+      code: 5,
       output: expect.stringContaining('in use'),
     });
     expect(await migrate('/nowhere', database.uri)).toEqual({

@@ -24,7 +24,9 @@ export function createMigrateCommand(context: CommandContext): Command {
       });
       context.signal.addEventListener('abort', () => child.kill('SIGTERM'));
       const [code] = (await once(child, 'exit')) as [number | null];
-      const known = [EXIT_CODE.ok, EXIT_CODE.usage].find((each) => each === code);
+      const known = [EXIT_CODE.ok, EXIT_CODE.usage, EXIT_CODE.refused].find(
+        (each) => each === code,
+      );
       context.setExitCode(known ?? EXIT_CODE.failed);
     });
 }

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { fileFailureText } from '../../domain/file-failure.ts';
-import { whenOrphaned } from '../../when-orphaned.ts';
+import { STOPS_WITH_PARENT, stopsWithParent, whenOrphaned } from '../../when-orphaned.ts';
 import { usageError } from '../cli-error.ts';
 import { type GlobalOptions, resolveSettings } from '../cli-settings.ts';
 import { type CommandContext, wholeNumber } from '../command-context.ts';
@@ -66,16 +66,31 @@ export function createServeCommand(context: CommandContext): Command {
       const service = fileURLToPath(new URL('../../main.ts', import.meta.url));
       // Node 22 warns of SQLite, in each thread.
       const flags = ['--disable-warning=ExperimentalWarning', ...nodeOptions(), ...file];
+      context.signal.throwIfAborted();
       const child = spawn(process.execPath, [...flags, service], {
-        env: { ...allocatorOptions(), ...env },
+        env: { ...allocatorOptions(), ...env, [STOPS_WITH_PARENT]: '1' },
         stdio: 'inherit',
       });
-      context.signal.addEventListener('abort', () => child.kill('SIGTERM'));
+      using _signals = forwardSignals(child);
       // npx was told to stop, and does not tell.
-      if (context.env.npm_lifecycle_event !== undefined) whenOrphaned(() => child.kill('SIGTERM'));
+      if (context.env.npm_lifecycle_event !== undefined || stopsWithParent(context.env)) {
+        whenOrphaned(() => child.kill('SIGTERM'));
+      }
       const [code] = (await once(child, 'exit')) as [number | null];
       context.setExitCode(code === 0 ? EXIT_CODE.ok : EXIT_CODE.failed);
     });
+}
+
+/** Passes on each signal of this process: the service counts them, and a second one ends it at once. */
+function forwardSignals(child: ChildProcess): Disposable {
+  const forward = (signal: NodeJS.Signals): void => void child.kill(signal);
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  for (const signal of signals) process.on(signal, forward);
+  return {
+    [Symbol.dispose]() {
+      for (const signal of signals) process.off(signal, forward);
+    },
+  };
 }
 
 /** Throws a CliError for a file of settings that Node could not read. */

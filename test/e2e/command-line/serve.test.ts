@@ -1,6 +1,11 @@
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { runCommandLine } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startCommand } from '../../support/service-process.ts';
+import { startSite } from '../../support/site.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { NORMAL } from '../../support/tokens.ts';
 
 test('serve refuses a port and a file of settings that it cannot use, before it starts', async () => {
   await using folder = await temporaryFolder();
@@ -19,4 +24,43 @@ test('serve refuses a port and a file of settings that it cannot use, before it 
     expect(stderr).toMatch(text);
     expect(stderr.trim().split('\n')).toHaveLength(1);
   }
+});
+
+/** The service as `serve` runs it, in a process of its own, while it crawls a page that never ends. */
+async function serveBusy(folder: string, siteUrl: string) {
+  const env = { HOME: folder, DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'info' };
+  const command = [process.execPath, 'bin/queued-crawler.js', 'serve'];
+  const service = await startCommand(command, { ...env, SHUTDOWN_SECONDS: '60' });
+  await service.rest('POST', `/crawler/${NORMAL}`, { name: 'kept' });
+  const url = encodeURIComponent(`${siteUrl}/hang`);
+  await service.rest('GET', `/?token=${NORMAL}&crawler=kept&url=${url}`);
+  return service;
+}
+
+test('serve passes on each signal under its name, so that the second ends the service at once', async () => {
+  await using folder = await temporaryFolder();
+  await using site = await startSite();
+  await using service = await serveBusy(folder.path, site.url);
+  await eventually(() => expect(site.hits('/hang')).toBe(1));
+  service.process.kill('SIGHUP');
+  await eventually(() => expect(service.output).toContain('"reason":"SIGHUP","msg":"stopping"'));
+  await eventually(() => {
+    service.process.kill('SIGINT');
+    expect(service.output).toContain('"reason":"SIGINT","msg":"stopping at once"');
+  });
+  // Both have ended: the pipe of their output is closed.
+  expect(await service.ended).toBe(1);
+});
+
+test('the service stops when serve was killed', async () => {
+  await using folder = await temporaryFolder();
+  await using site = await startSite();
+  await using service = await serveBusy(folder.path, site.url);
+  service.process.kill('SIGKILL');
+  await eventually(() => {
+    expect(service.output).toContain('"reason":"the parent process has ended","msg":"stopping"');
+  });
+  const pid = Number(/"pid":(\d+)/.exec(service.output)?.[1]);
+  process.kill(pid, 'SIGKILL');
+  await service.ended;
 });

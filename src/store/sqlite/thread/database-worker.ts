@@ -72,6 +72,13 @@ function open(path: string): DatabaseSync {
   return database;
 }
 
+/**
+ * Ends a copy that is whole though pages seem to be left. SQLite ends a copy also when the database
+ * has shrunk below what was copied. The number of pages left is negative then, and Node, which
+ * waits for 0, repeats the last step without end.
+ */
+class CopyIsWhole extends Error {}
+
 async function copyTo(
   port: MessagePort,
   database: DatabaseSync,
@@ -81,14 +88,17 @@ async function copyTo(
   const copy = (): Promise<number> =>
     backup(database, path, {
       rate: BACKUP_PAGES,
-      progress: ({ totalPages: total, remainingPages }) =>
-        answer({ backup: id, copied: total - remainingPages, total }),
+      progress: ({ totalPages: total, remainingPages }) => {
+        if (remainingPages < 0) throw new CopyIsWhole();
+        answer({ backup: id, copied: total - remainingPages, total });
+      },
     });
   for (let tried = 1; ; tried++) {
     try {
       await copy();
       return answer({ backup: id, done: true });
     } catch (error) {
+      if (error instanceof CopyIsWhole) return answer({ backup: id, done: true });
       if (tried === FIRST_STEP.tries || !metWriter(error)) {
         return answer({ backup: id, error: toErrorMessage(error) });
       }
