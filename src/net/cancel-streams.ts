@@ -1,12 +1,12 @@
 import http2 from 'node:http2';
 
-const { NGHTTP2_CANCEL } = http2.constants;
 type Connect = typeof http2.connect;
 
 /**
- * Makes HTTP/2 streams that are closed before their body was sent say so (`CANCEL`). undici closes those that it
- * aborts without a code, and destroys them at once. Node then sends no reset. As soon as the server's window has
- * room, it writes empty frames of the body to memory without an end, and the thread does nothing else any more.
+ * Ends the HTTP/2 connection of a stream that is aborted before its body was sent. undici closes such a stream without
+ * a code and destroys it at once. Node then writes empty frames of the body to memory without an end, as soon as
+ * the server's window has room, and the thread does nothing else any more. With a code it still does so for
+ * bodies that are sent in pieces.
  */
 export function cancelUnsentStreams(): void {
   const { connect } = http2;
@@ -16,8 +16,11 @@ export function cancelUnsentStreams(): void {
     session.request = (...headersAndOptions) => {
       const stream = request(...headersAndOptions);
       const close = stream.close.bind(stream);
-      stream.close = (code, callback) =>
-        close(code ?? (stream.writableFinished ? undefined : NGHTTP2_CANCEL), callback);
+      stream.close = (code, callback) => {
+        const isUnsent = stream.writableLength > 0 || !stream.writableEnded;
+        if (code === undefined && isUnsent && !stream.destroyed) session.destroy();
+        else close(code, callback);
+      };
       return stream;
     };
     return session;
