@@ -57,8 +57,8 @@ export function createOutput(
   return {
     isJson: options.json,
     isTerminal,
-    json: (value) => write(`${jsonText(value)}\n`),
-    tell: (value, text) => write(`${options.json ? jsonText(value) : text}\n`),
+    json: (value) => write(`${jsonLine(value)}\n`),
+    tell: (value, text) => write(`${options.json ? jsonLine(value) : text}\n`),
     line: (text) => write(`${text}\n`),
     bytes: (bytes) => write(isTerminal ? uncommanding(bytes) : bytes),
     async table(heading, rows) {
@@ -87,16 +87,28 @@ function width(text: string): number {
   return stripVTControlCharacters(text).length;
 }
 
-/** A page for a terminal: its control characters but tabs and ends of lines are shown as such. */
+/** Characters that command a terminal, and those that show other text in another order (U+202A to U+2069). */
+const COMMANDING = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
+
+/** The value as JSON, with these characters escaped. */
+function jsonLine(value: unknown): string {
+  return jsonText(value).replace(
+    COMMANDING,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** A page for a terminal: these characters, but tabs and ends of lines, are shown as such. */
 function uncommanding(bytes: Uint8Array): string {
-  return new TextDecoder().decode(bytes).replace(/(?![\t\n])\p{Cc}/gu, (character) => {
+  return new TextDecoder().decode(bytes).replace(COMMANDING, (character) => {
+    if (character === '\t' || character === '\n') return character;
     const code = character.charCodeAt(0);
     if (character === '\r') return '';
     return code < 0x20 ? String.fromCodePoint(0x2400 + code) : '\ufffd';
   });
 }
 
-/** Text of a server or a page, fit for a terminal: without control characters. */
+/** Text of a server or a page, fit for a terminal: without characters that command it, or reorder text. */
 export function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, ' ');
+  return text.replace(COMMANDING, ' ');
 }

@@ -34,7 +34,10 @@ export async function printPages<Desc extends DescMessage>(
 ): Promise<void> {
   let left = limit;
   let pageToken = '';
-  const asCsv = (cells: readonly string[]) => output.line(csvLine(cells).slice(0, -2));
+  const asCsv = (cells: readonly string[]) => {
+    const shown = output.isTerminal ? cells.map(printable) : cells;
+    return output.line(csvLine(shown).slice(0, -2));
+  };
   if (csv !== undefined) await asCsv(csv);
   do {
     const page = await read(Math.min(left, MAX_PAGE), pageToken);

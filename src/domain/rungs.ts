@@ -22,9 +22,11 @@ export function checkRungs(field: string, text: string): readonly Rung[] {
   const rungs = names.map((name) => {
     const rung = toRung(name);
     if (rung !== undefined) return rung;
+    // The URL of a proxy may have a password.
+    const what = name.includes('@') || name.includes('://') ? 'a URL' : `"${name.slice(0, 80)}"`;
     throw invalidField(
       field,
-      `${field}: "${name.slice(0, 80)}" is no rung; a rung is direct, pool:NAME, browser:direct or browser:pool:NAME.`,
+      `${field}: ${what} is no rung; a rung is direct, pool:NAME, browser:direct or browser:pool:NAME.`,
     );
   });
   const repeated = names.find((name, at) => names.indexOf(name) !== at);

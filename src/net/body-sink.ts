@@ -49,6 +49,11 @@ export interface BodySinkDeps {
   /** As of {@link createContentDecoder}. */
   readonly lenient?: boolean | undefined;
   readonly onComplete: () => void;
+  /**
+   * Called in place of `onError` when the decoded body reaches `maxBytes`: it is cut there, and the sink is
+   * destroyed. A coded one may then have twice as many bytes as it arrives. Default: it fails.
+   */
+  readonly onCut?: (() => void) | undefined;
   /** The body is too large or does not decode. The sink is destroyed by then. */
   readonly onError: (error: HttpError) => void;
 }
@@ -93,13 +98,21 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
     deps.onError(error);
   }
 
+  /** Ends a body that does not fit. */
+  function cut(chunk: Uint8Array): void {
+    if (deps.onCut === undefined) return fail(httpError('body_too_large'));
+    decoded.push(chunk.subarray(0, maxBytes - decoded.length));
+    destroy();
+    deps.onCut();
+  }
+
   function resumeSource(): void {
     if (!sink.isWaitingForRoom) source?.resume();
   }
 
   function keep(chunk: Uint8Array): void {
     if (isDestroyed) return;
-    if (!decoded.push(chunk)) fail(httpError('body_too_large'));
+    if (!decoded.push(chunk)) cut(chunk);
     else if (room !== undefined && !sink.isWaitingForRoom && decoded.length > room.bytes) {
       void waitForRoom(room);
     }
@@ -178,6 +191,11 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
     return chunks.map((chunk) => decoder?.write(chunk) ?? true).every(Boolean);
   }
 
+  function mostReceived(): number {
+    if (deps.onCut === undefined) return maxBytes;
+    return encodings.length > 0 ? 2 * maxBytes : Number.POSITIVE_INFINITY;
+  }
+
   function gather(bytes: ByteCollector, chunk: Uint8Array): void {
     if (!bytes.push(chunk)) stream(bytes.take(), chunk);
   }
@@ -230,7 +248,7 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
     write(chunk: Uint8Array): void {
       if (isDestroyed) return;
       receivedBytes += chunk.length;
-      if (receivedBytes > maxBytes) fail(httpError('body_too_large'));
+      if (receivedBytes > mostReceived()) fail(httpError('body_too_large'));
       else if (gathered !== undefined) {
         gather(gathered.bytes, chunk);
         // A decoder that it was passed to may not have read it yet.

@@ -4,7 +4,9 @@ import { createTransientSet } from '../domain/transient-map.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import { type AddressRefusal, createAddressGuard } from './address-guard.ts';
 import { assertValidRequest } from './assert-valid-request.ts';
+import { cancelUnsentStreams } from './cancel-streams.ts';
 import { ACCEPT_ENCODING } from './content-decoder.ts';
+import { makeHeadersOverflowCheap } from './headers-overflow.ts';
 import type { HttpClient, HttpError, HttpRequest, HttpResponse } from './http-client.ts';
 import { httpError, toHttpError } from './http-failures.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
@@ -50,6 +52,10 @@ export interface HttpClientDeps extends NetworkSettings {
  */
 const WHOLE_BODY_BYTES = 65_536;
 const IDLE_MS = 4_000;
+
+makeHeadersOverflowCheap();
+cancelUnsentStreams();
+
 /** Idempotent methods, which may be sent twice (RFC 9110, 9.2.2). */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 

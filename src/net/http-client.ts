@@ -33,6 +33,8 @@ export interface HttpRequest {
   readonly bodyTimeoutMs?: (head: NonNullable<HttpError['head']>) => number | undefined;
   /** A longer body (as it arrives, and after decoding) ends the exchange with `body_too_large`. */
   readonly maxBodyBytes: number;
+  /** Cut a longer decoded body at `maxBodyBytes`, and read no further. Default false. */
+  readonly cutsBody?: boolean | undefined;
   /**
    * Memory for the body: the exchange pauses until there is room. Default: only `maxBodyBytes`
    * applies.

@@ -100,9 +100,9 @@ async function connectToProxy(proxy: URL, request: TunnelRequest): Promise<Socke
   const place = { host: bareHostname(proxy), port: proxyPort(proxy) };
   try {
     const to = { ...place, ...(proxy.hash === GUARDED ? await judged(place, request) : {}) };
-    const socket = isTls
-      ? connectTls({ ...to, servername: place.host, ...defined({ ca }) })
-      : connectTcp(to);
+    // RFC 6066, 3: a server name is no address.
+    const servername = isIP(place.host) === 0 ? place.host : '';
+    const socket = isTls ? connectTls({ ...to, servername, ...defined({ ca }) }) : connectTcp(to);
     onSocket?.(socket);
     return await untilConnected(socket, isTls ? 'secureConnect' : 'connect', PROXY_TIMEOUT_MS);
   } catch (error) {

@@ -108,6 +108,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
       room: exchange.request.room,
       lenient: exchange.endsEarly,
       onComplete: () => this.#succeed(),
+      onCut: exchange.request.cutsBody === true ? () => this.#cut() : undefined,
       onError: (error) => this.#fail(error),
     });
   }
@@ -297,6 +298,12 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     // undici frees the connection in the next turn of the event loop. Resolved any earlier, a
     // caller whose next request goes to the same origin would open another connection.
     queueMicrotask(() => setImmediate(() => this.#settled.resolve(response)));
+  }
+
+  /** Succeeds with a part of the body; the server may never end it. */
+  #cut(): void {
+    this.#succeed();
+    this.#controller?.abort(httpError('body_too_large'));
   }
 
   #fail(error: HttpError): void {

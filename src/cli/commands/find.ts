@@ -29,7 +29,8 @@ export function createFindCommand(context: CommandContext): Command {
       if (!RID.test(rid)) return search(session, rid);
       const plain = toPlain(FindRidResponseSchema, await client.activity.findRid({ rid }));
       if (output.isJson) return output.json(plain);
-      if (plain.crawler !== '') await output.line(`crawler   ${plainText(plain.crawler)}`);
+      if (plain.crawler !== '')
+        await output.line(`crawler   ${printable(plainText(plain.crawler))}`);
       for (const part of ['job', 'result', 'delivery'] as const) {
         if (plain[part] === undefined) continue;
         const facts = plain[part] as Record<string, unknown>;
@@ -41,9 +42,11 @@ export function createFindCommand(context: CommandContext): Command {
       for (const each of (plain['tries'] ?? []) as Record<string, unknown>[]) {
         const { started_at: at, failure = 'ended well', original_status: status } = each;
         const took = `${plainText(each['duration_ms'])} ms`;
-        await output.line(`try       ${[at, status, failure].map(plainText).join(' ')}, ${took}`);
+        const told = [at, status, failure].map(plainText).join(' ');
+        await output.line(printable(`try       ${told}, ${took}`));
       }
-      if (plain['waits_for']) await output.line(`waits     for ${plainText(plain['waits_for'])}`);
+      const wait = plainText(plain['waits_for']);
+      if (wait !== '') await output.line(printable(`waits     for ${wait}`));
     });
 }
 

@@ -9,6 +9,8 @@ import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
 
 const TIMEOUT_MS = 5_000;
+/** An answer of the service has one line. What is longer is cut. */
+const MAX_CHARACTERS = 4_096;
 
 /**
  * `health`: for health checks of containers, which have no other client. It asks this machine at
@@ -59,8 +61,11 @@ function ask(url: URL): Promise<{ status: number; text: string }> {
     response.setEncoding('utf8');
     response.on('data', (chunk: string) => {
       text += chunk;
+      if (text.length > MAX_CHARACTERS) response.destroy();
     });
-    response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+    response.on('close', () => {
+      resolve({ status: response.statusCode ?? 0, text: text.slice(0, MAX_CHARACTERS) });
+    });
     response.on('error', fail);
   }).on('error', fail);
   return promise;

@@ -23,6 +23,8 @@ export interface FollowInput {
   readonly deadline: number;
   /** For each body. */
   readonly maxBodyBytes: number;
+  /** See `HttpRequest.cutsBody`. */
+  readonly cutsBody?: boolean | undefined;
   readonly signal: AbortSignal | undefined;
   /** Memory for the bodies. */
   readonly room?: Room | undefined;
@@ -150,6 +152,7 @@ async function send(
       claimant,
       ...defined({
         body: hop.withBody ? request.body : undefined,
+        cutsBody: input.cutsBody,
         room,
         proxy,
         signal,

@@ -53,6 +53,7 @@ export function createRobotsGate(deps: {
         proxy,
         deadline: performance.now() + ROBOTS_TIMEOUT_MS,
         maxBodyBytes,
+        cutsBody: true,
         signal: undefined,
         claimant,
       });

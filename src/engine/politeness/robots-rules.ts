@@ -1,3 +1,4 @@
+import { getOrInsert } from '../../domain/get-or-insert.ts';
 import type { Steps } from '../../domain/in-turns.ts';
 
 /** The rules of a robots.txt for one crawler. */
@@ -6,11 +7,12 @@ export interface RobotsRules {
   allows(url: URL): boolean;
   /** Seconds; 0 without a crawl-delay. */
   readonly crawlDelay: number;
+  /** What the rules take of memory, about. */
+  readonly bytes: number;
 }
 
 // A site can write anything into its file, and every URL of the site pays for it. So everything is
-// bounded, and what exceeds these limits is ignored.
-const MAX_RULES = 5_000;
+// bounded, and what exceeds these limits is ignored. The number of rules has the bound of the file alone.
 /** Rules with `*` or `$` have to be searched for. No ordinary site has this many. */
 const MAX_PATTERNS = 500;
 const MAX_STARS = 16;
@@ -26,7 +28,8 @@ const MAX_SEARCHED = 150_000;
  * A search for a text of this length counts twice, because it may compare each position many times.
  */
 const COSTLY_LENGTH = 32;
-const MAX_LINES = 60_000;
+/** Memory of a rule in addition to its characters. */
+const RULE_BYTES = 150;
 /** Characters that are parsed in one step: two milliseconds where all of them have to be encoded. */
 const STEP_CHARACTERS = 4_096;
 
@@ -41,7 +44,9 @@ interface Rule {
 }
 
 interface Group {
-  readonly rules: Rule[];
+  /** The rules of each length, those that allow behind those that disallow: see {@link rank}. */
+  readonly ranks: Map<number, Rule[]>;
+  bytes: number;
   patterns: number;
   crawlDelay: number;
 }
@@ -57,12 +62,9 @@ export function* parseRobots(text: string, crawlerName: string): Steps<RobotsRul
   let isOwnNamed = false;
   let applies = { own: false, everyone: false };
   let isNaming = false;
-  let lines = 0;
   let characters = 0;
 
   for (const line of splitLines(text)) {
-    lines += 1;
-    if (lines > MAX_LINES) break;
     characters += line.length + 1;
     if (characters > STEP_CHARACTERS) {
       characters = 0;
@@ -80,14 +82,20 @@ export function* parseRobots(text: string, crawlerName: string): Steps<RobotsRul
       if (applies.everyone) addRule(everyone, key, value);
     }
   }
-  const { rules, crawlDelay } = isOwnNamed ? own : everyone;
+  const { ranks, crawlDelay, bytes } = isOwnNamed ? own : everyone;
   // The longest rule first, and `allow` before `disallow`: the first rule that matches decides.
-  rules.sort((a, b) => b.length - a.length || Number(b.allow) - Number(a.allow));
-  return { crawlDelay, allows: (url) => isAllowed(rules, url) };
+  const sorted = Array.from(ranks).sort(([a], [b]) => b - a);
+  const rules = sorted.flatMap(([, ofRank]) => ofRank);
+  return { crawlDelay, bytes, allows: (url) => isAllowed(rules, url) };
+}
+
+/** The higher it is, the earlier a rule is tried. There are far fewer of these numbers than rules. */
+function rank({ length, allow }: Rule): number {
+  return 2 * length + Number(allow);
 }
 
 function newGroup(): Group {
-  return { rules: [], patterns: 0, crawlDelay: 0 };
+  return { ranks: new Map(), bytes: 0, patterns: 0, crawlDelay: 0 };
 }
 
 function* splitLines(text: string): Generator<string> {
@@ -121,22 +129,28 @@ function addRule(group: Group, key: string, value: string): void {
   if ((key !== 'allow' && key !== 'disallow') || value === '') return;
   // Several stars in a row mean the same as one.
   const pattern = value.replace(/\*+/g, '*');
-  if (pattern.length > MAX_RULE_LENGTH || group.rules.length >= MAX_RULES) return;
+  if (pattern.length > MAX_RULE_LENGTH) return;
   const rule = parseRule(pattern, key === 'allow');
   if (rule.parts.length > 1 || rule.toEnd) {
     if (rule.parts.length > MAX_STARS || group.patterns >= MAX_PATTERNS) return;
     group.patterns += 1;
   }
-  group.rules.push(rule);
+  getOrInsert(group.ranks, rank(rule), () => []).push(rule);
+  group.bytes += RULE_BYTES + rule.length;
 }
 
 function parseRule(value: string, allow: boolean): Rule {
   const toEnd = value.endsWith('$');
   const pattern = normalize(toEnd ? value.slice(0, -1) : value);
-  const parts = pattern.split('*');
+  const parts = pattern.split('*').map(copied);
   // A star at the end adds nothing.
   if (!toEnd && parts.length > 1 && parts.at(-1) === '') parts.pop();
   return { allow, length: pattern.length + (toEnd ? 1 : 0), parts, toEnd };
+}
+
+/** The same text. A part of a text keeps the whole one in memory, here the file. */
+function copied(ascii: string): string {
+  return Buffer.from(ascii, 'latin1').toString('latin1');
 }
 
 /** Normalizes percent-encoding, so that equivalent paths become equal (RFC 9309, 2.2.2). */

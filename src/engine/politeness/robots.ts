@@ -58,6 +58,8 @@ const KEEP_MS = 60 * 60_000;
 const KEEP_UNKNOWN_MS = 60_000;
 const MAX_BYTES = 512 * 1024;
 const MAX_SITES = 2_000;
+/** Memory of their rules. Those of most sites take a few kilobytes, of a hostile one megabytes. */
+const MAX_RULES_BYTES = 64 * 1024 * 1024;
 /** With a longer crawl-delay, a site could keep its part of a queue waiting for years. */
 const MAX_DELAY_MS = 120_000;
 
@@ -67,36 +69,56 @@ const PROXY_FAILED: RobotsVerdict = { ...UNKNOWN, proxyFailed: true };
 
 type Rules = (url: URL) => RobotsVerdict;
 
+interface Site {
+  readonly rules: Promise<Rules>;
+  until: number;
+  /** Memory of the rules, 0 until they are loaded. */
+  bytes: number;
+}
+
+interface Loaded {
+  readonly rules: Rules;
+  readonly keepMs: number;
+  readonly bytes?: number;
+}
+
 /**
  * Makes an empty cache. As in RFC 9309: a response of 4xx allows everything. Without a response, or
  * with 5xx, it is unknown what is allowed. The rules that apply are those for `QueuedCrawler`, else
  * those for every crawler.
  */
 export function createRobots(deps: RobotsDeps): Robots {
-  const sites = createLruMap<string, { readonly rules: Promise<Rules>; until: number }>({
-    maxEntries: MAX_SITES,
-  });
+  const sites = createLruMap<string, Site>({ maxEntries: MAX_SITES });
 
   async function load(
     origin: string,
     proxy: string | undefined,
     claimant: Claimant | undefined,
-  ): Promise<{ readonly rules: Rules; readonly keepMs: number }> {
+  ): Promise<Loaded> {
     const url = new URL('/robots.txt', origin);
     const unknown = { rules: () => UNKNOWN, keepMs: KEEP_UNKNOWN_MS };
     const unrestricted = { rules: () => ALLOWED, keepMs: KEEP_MS };
     const response = await deps.fetch(url, proxy, MAX_BYTES, claimant);
     if (response === 'proxy_failed') return { rules: () => PROXY_FAILED, keepMs: 0 };
     if (typeof response === 'string') {
-      // A file that is too large or broken counts as missing.
+      // A file that is broken counts as missing.
       return response === 'body_too_large' || response === 'decoding_failed'
         ? unrestricted
         : unknown;
     }
     if (response.status >= 500 || response.status === 429) return unknown;
     if (response.status !== 200) return unrestricted;
-    const text = Buffer.from(response.body).toString('utf8');
-    return { rules: await inTurns(toRules(text)), keepMs: KEEP_MS };
+    const { rules, bytes } = await inTurns(toRules(textOf(response.body)));
+    return { rules, bytes, keepMs: KEEP_MS };
+  }
+
+  /** Forgets the sites that were asked about longest ago while the rules take too much. */
+  function forgetOldest(): void {
+    let bytes = 0;
+    for (const [key, site] of Array.from(sites.entries()).reverse()) {
+      bytes += site.bytes;
+      if (bytes > MAX_RULES_BYTES) sites.delete(key);
+    }
   }
 
   function rulesFor(
@@ -109,14 +131,17 @@ export function createRobots(deps: RobotsDeps): Robots {
     const known = sites.get(key);
     if (known !== undefined && known.until > now) return known.rules;
     const loading = load(origin, proxy, claimant);
-    const site = {
+    const site: Site = {
       rules: loading.then(({ rules }) => rules),
       until: now + KEEP_UNKNOWN_MS,
+      bytes: 0,
     };
     sites.set(key, site);
     loading.then(
-      ({ keepMs }) => {
+      ({ keepMs, bytes = 0 }) => {
         site.until = deps.clock.now().getTime() + keepMs;
+        site.bytes = bytes;
+        if (bytes > 0) forgetOldest();
       },
       () => sites.delete(key),
     );
@@ -132,8 +157,16 @@ export function createRobots(deps: RobotsDeps): Robots {
   };
 }
 
-function* toRules(text: string): Steps<Rules> {
-  const { allows, crawlDelay } = yield* parseRobots(text, CRAWLER_NAME);
+/** The whole lines of a body: a rule whose end was cut off would match more than it says. */
+function textOf(body: Uint8Array): string {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  if (bytes.length < MAX_BYTES) return bytes.toString('utf8');
+  const end = 1 + Math.max(bytes.lastIndexOf('\n'), bytes.lastIndexOf('\r'));
+  return bytes.toString('utf8', 0, end);
+}
+
+function* toRules(text: string): Steps<Pick<Loaded, 'rules'> & { readonly bytes: number }> {
+  const { allows, crawlDelay, bytes } = yield* parseRobots(text, CRAWLER_NAME);
   const delayMs = Math.min(crawlDelay * 1_000, MAX_DELAY_MS);
-  return (url) => ({ allowed: allows(url), delayMs, unknown: false });
+  return { rules: (url) => ({ allowed: allows(url), delayMs, unknown: false }), bytes };
 }

@@ -216,6 +216,7 @@ const OTHER_PROGRAMS: readonly [what: string, make: () => Server, args: string[]
     ['a site', site, ['--http1', 'stats'], /unsupported content type text\/html/],
     ['a site', site, ['stats'], /no HTTP\/2.*--http1/],
     ['a site', site, ['health'], /this program\n$/],
+    ['an endless site', endless, ['health'], /this program\n$/],
     ['HTTP/2 alone', () => createHttp2Server(notFound), ['stats'], /HTTP 404/],
     ['HTTP/2 alone', () => createHttp2Server(notFound), ['--http1', 'stats'], /no HTTP\/1/],
     ['no HTTP', () => createTcpServer(greet), ['stats'], /no HTTP\/2/],
@@ -229,6 +230,15 @@ function notFound(_request: Http2ServerRequest, response: Http2ServerResponse): 
 function site(): Server {
   return createServer((_request, response) => {
     response.setHeader('content-type', 'text/html').end('<html>another</html>');
+  });
+}
+
+function endless(): Server {
+  return createServer((_request, response) => {
+    const writeMore = (): void => {
+      if (!response.destroyed) response.write('<br>'.repeat(10_000), () => setImmediate(writeMore));
+    };
+    writeMore();
   });
 }
 

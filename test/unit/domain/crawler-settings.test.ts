@@ -42,6 +42,11 @@ test.each([
     'escalate',
     'escalate: "browser" is no rung; a rung is direct, pool:NAME, browser:direct or browser:pool:NAME.',
   ],
+  [
+    { escalate: 'direct,http://user:secret@proxy.example:80' },
+    'escalate',
+    'escalate: a URL is no rung; a rung is direct, pool:NAME, browser:direct or browser:pool:NAME.',
+  ],
 ])('%j is refused, naming the field of the request', (input, field, message) => {
   expect(() => checkSettings(input)).toThrow(
     expect.objectContaining({ kind: 'invalid', field, message }),

@@ -1,3 +1,4 @@
+import { threadCpuUsage } from 'node:process';
 import { constants, createZstdCompress, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { createZstdFrames } from '../../../src/net/zstd-frames.ts';
@@ -70,4 +71,18 @@ test('of more than 1,000 frames none is decoded any more', async () => {
   const frames = (count: number) => Buffer.concat(Array.from({ length: count }, () => EMPTY));
   expect(await decode(Buffer.concat([frames(999), two]), 16_384)).toBe('two');
   await expect(decode(frames(1_001), 16_384)).rejects.toMatchObject({ code: 'decoding_failed' });
+});
+
+test.each([
+  ['empty blocks', Buffer.from([0, 0, 0]), 0],
+  ['blocks of a byte', Buffer.from([8, 0, 0, 65]), 1],
+])('a million %s take little of the thread', async (_, block, length) => {
+  const count = 1_000_000;
+  const blocks = Buffer.alloc(count * block.length, block);
+  const bytes = Buffer.concat([EMPTY.subarray(0, 6), blocks, EMPTY.subarray(-3), two]);
+  const before = threadCpuUsage();
+  expect((await decode(bytes, 65_536)).length).toBe(count * length + 'two'.length);
+  const { user } = threadCpuUsage(before);
+  // By steps of a generator it was 400 ms.
+  expect(user).toBeLessThan(150_000);
 });
