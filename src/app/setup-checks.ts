@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
+import { wallNow } from '../domain/clock.ts';
 import { errorText } from '../domain/error-text.ts';
 import { oneAtATime } from '../domain/one-at-a-time.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
@@ -172,14 +173,14 @@ function browserChecks(config: Config, logger: AppContext['logger']): SetupCheck
   return [browser, fonts];
 }
 
-function tlsCheck(config: Config, clock: Pick<AppContext['clock'], 'now'>): SetupCheck {
+function tlsCheck(config: Config, clock: AppContext['clock']): SetupCheck {
   return {
     name: 'tls',
     settings: ['TLS_CERT', 'TLS_KEY', 'HOST'],
     look() {
       const warning = exposureWarning(config);
       if (warning === undefined) {
-        if (config.tlsCertFile !== '') return certificateFinding(config, clock.now());
+        if (config.tlsCertFile !== '') return certificateFinding(config, wallNow(clock));
         return ok('Only this machine reaches the service.');
       }
       return {
