@@ -21,4 +21,4 @@ const answers = await Promise.allSettled(
 );
 await sleep(500);
 await client.close();
-console.log(answers.filter(({ status }) => status === 'fulfilled').length);
+process.stdout.write(`${answers.filter(({ status }) => status === 'fulfilled').length}\n`);
