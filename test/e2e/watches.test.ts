@@ -181,7 +181,7 @@ test('streams end when their token is replaced or their account removed, though 
   const streams = [followed, watched, open];
   await eventually(() => expect(listed.messages).not.toHaveLength(0));
   await eventually(() => {
-    for (const { messages } of streams) expect(messages).toHaveLength(1);
+    for (const { messages } of streams) expect(messages).not.toHaveLength(0);
   });
   const rotation = { token_type: 'normal' };
   const rotated = await app.rest('POST', '/accounts/default/rotate_token', rotation, admin);
@@ -189,8 +189,8 @@ test('streams end when their token is replaced or their account removed, though 
   expect((await app.rest('DELETE', '/accounts/leaves', undefined, admin)).status).toBe(200);
   for (const { end, messages } of streams) {
     expect(await end).toMatchObject({ code: Code.Unauthenticated });
-    // A further one comes after 15 seconds.
-    expect(messages).toHaveLength(1);
+    // The rates come a second after the first message, a further one after 15 seconds.
+    expect(messages.length).toBeLessThanOrEqual(2);
   }
   expect(await listed.end).toMatchObject({ code: Code.Unauthenticated });
   expect(app.log.filter((line) => line.includes('"level":50'))).toEqual([]);

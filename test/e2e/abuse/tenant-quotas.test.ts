@@ -113,8 +113,13 @@ describe('the limits of an account', () => {
     await app.rest('POST', `/crawler/${NORMAL}/${name}/delete`);
     expect((await create(app, 'late', { concurrency: 60 })).status).toBe(200);
     // async=true needs no crawler of the client's.
-    const async = await app.rest('GET', `/?token=${NORMAL}&async=true&url=http://127.0.0.1:1/`);
+    await using site = await startSite();
+    const async = await app.rest('GET', `/?token=${NORMAL}&async=true&url=${site.url}`);
     expect(async.status).toBe(200);
+    await eventually(async () => {
+      const found = await app.rest('GET', `/storage?token=${NORMAL}&rid=${async.json.rid}`);
+      expect(found.status).toBe(200);
+    });
   });
 });
 
