@@ -34,7 +34,7 @@ test('a page token of another account selects nothing of that account', async ()
     const found: Record<string, unknown> = {};
     for (const name of ['queue', 'store', 'hook']) {
       const { json } = await app.rest('GET', `/crawler/${token}/${name}`);
-      // The monitoring goes on.
+      // The monitoring continues.
       found[name] = { ...json.activity, last_probe_at: undefined };
     }
     const { json } = await app.rest('GET', `/storage/total_count?token=${token}`);
