@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createSharedLookup } from '../../../src/service/shared-lookup.ts';
+import { eventually } from '../../support/eventually.ts';
 
 test.each([0, 3])(
   'look-ups of one key share the reading after the one under way, so none is told what was read before it asked (rest factor %d)',
@@ -23,12 +24,12 @@ test.each([0, 3])(
     expect(gates).toHaveLength(1);
     gates[0]?.resolve();
     expect(await first).toBe(1);
-    await new Promise(setImmediate);
+    await eventually(() => expect(gates).toHaveLength(2));
     value = 3;
     const late = look('a');
     gates[1]?.resolve();
     expect(new Set(await Promise.all(others))).toEqual(new Set([2]));
-    await new Promise(setImmediate);
+    await eventually(() => expect(gates).toHaveLength(3));
     gates[2]?.resolve();
     expect(await late).toBe(3);
     expect(gates).toHaveLength(3);
