@@ -39,7 +39,7 @@ export interface HostHealth {
   /** Most crawls at once; infinite for an ordinary host. */
   readonly limit: number;
   readonly trouble: HostTrouble | undefined;
-  /** Whether a new host would be treated the same. */
+  /** Whether nothing is lost by treating it as a new host, but for how often it asked for less. */
   readonly isOrdinary: boolean;
   /** Since when the host has not been reached; undefined while it is not put aside. */
   readonly awaySinceMs: number | undefined;
@@ -67,8 +67,8 @@ const SPACING_MS = { least: 50, first: 250, longest: 60_000 } as const;
 /** Each answer in time reduces the interval by this factor. */
 const RECOVERY = 0.95;
 /**
- * A host asks for less by answers that may be of their pages, while they are this part of its
- * latest answers. Each answer weighs `weight`.
+ * A 503 that may be of its page alone slows its host down if at least `share` of the host's latest
+ * answers ask for less. Each answer weighs `weight`.
  */
 const REFUSED = { share: 0.25, weight: 1 / 16 } as const;
 /** The longest `Retry-After` that a whole host waits for. */
@@ -85,7 +85,7 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
   let asideMs = 0;
   let awaySinceMs: number | undefined;
   let trouble: HostTrouble | undefined;
-  /** The part of the latest answers that asked for less; the first such answer of a host counts. */
+  /** The part of the latest answers that asked for less. It starts so that the first one counts. */
   let refused: number = REFUSED.share;
   /** Crawls that started before tell nothing new about the last change. */
   let changedMs = Number.NEGATIVE_INFINITY;

@@ -32,9 +32,9 @@ import { assertLogIsWhole, openLogMark } from './log-mark.ts';
  * what they write between two steps is in the backup, too.
  */
 const BACKUP_PAGES = 100;
-/** A step waits while a call writes; only of the first step SQLite and Node make an error. */
+/** While a call writes, SQLite refuses a step. Node repeats it, but fails if it is the first one. */
 const FIRST_STEP = { tries: 500, waitMs: 20 };
-/** Result codes of SQLite for a backup that met a writer; Node reports most of them as 0. */
+/** Result codes of a step that was refused (SQLITE_BUSY, SQLITE_LOCKED), and 0, which Node reports for them. */
 const MET_A_WRITER: readonly unknown[] = [0, 5, 6];
 
 // FAST overwrites deleted content where that costs no extra writes: secrets and headers, which are
