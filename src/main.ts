@@ -1,5 +1,6 @@
 import { type App, startApp } from './app/app.ts';
 import { ConfigError, describeConfig, readConfig } from './config/config.ts';
+import { misspeltSettings } from './config/misspelt-settings.ts';
 import { VERSION } from './config/version.ts';
 import { freeWhenIdle } from './idle-memory.ts';
 import { createLogger, isPretty } from './observability/create-logger.ts';
@@ -42,6 +43,7 @@ async function main(): Promise<void> {
   if (unknown !== undefined) throw new ConfigError(`unknown argument ${unknown}; see --help`);
   const config = readConfig(process.env);
   const logger = await createLogger(config, process.stdout.isTTY);
+  for (const warning of misspeltSettings(process.env)) logger.warn({}, warning);
   let starting: Promise<App> | undefined;
   let stoppingSince: number | undefined;
 

@@ -103,7 +103,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   ],
   'console-assets': ['http', 'rest', 'npm:esbuild'],
   'console-session': ['domain', 'http', 'rest', 'service'],
-  config: ['domain', 'net', 'dispatcher', 'service'],
+  config: ['domain', 'net', 'dispatcher', 'service', 'npm:fastest-levenshtein'],
   observability: [
     'domain',
     'fairness',

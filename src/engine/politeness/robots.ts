@@ -6,6 +6,7 @@ import type { FailureReason } from '../../domain/status.ts';
 import type { Claimant } from '../../fairness/fair-pool.ts';
 import type { HttpResponse } from '../../net/http-client.ts';
 import { CRAWLER_NAME } from '../http/user-agents.ts';
+import { byteOrderMark } from '../text/charset.ts';
 import { parseRobots } from './robots-rules.ts';
 
 /** What a site's robots.txt says about one URL. */
@@ -157,12 +158,14 @@ export function createRobots(deps: RobotsDeps): Robots {
   };
 }
 
-/** The whole lines of a body: a rule whose end was cut off would match more than it says. */
+/**
+ * The whole lines of a body: a rule whose end was cut off would match more than it says. Files are UTF-8;
+ * some editors write UTF-16, which its byte order mark tells.
+ */
 function textOf(body: Uint8Array): string {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  if (bytes.length < MAX_BYTES) return bytes.toString('utf8');
-  const end = 1 + Math.max(bytes.lastIndexOf('\n'), bytes.lastIndexOf('\r'));
-  return bytes.toString('utf8', 0, end);
+  const text = new TextDecoder(byteOrderMark(body) ?? 'utf-8').decode(body);
+  if (body.byteLength < MAX_BYTES) return text;
+  return text.slice(0, 1 + Math.max(text.lastIndexOf('\n'), text.lastIndexOf('\r')));
 }
 
 function* toRules(text: string): Steps<Pick<Loaded, 'rules'> & { readonly bytes: number }> {

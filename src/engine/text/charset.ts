@@ -84,7 +84,8 @@ export function resolveCharset(label: string | undefined): string | undefined {
   }
 }
 
-function byteOrderMark(bytes: Uint8Array): string | undefined {
+/** The character set that the first bytes of a text tell. */
+export function byteOrderMark(bytes: Uint8Array): string | undefined {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) return 'utf-8';
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be';

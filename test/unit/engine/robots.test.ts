@@ -6,13 +6,13 @@ const { signal } = new AbortController();
 const LIMIT = 512 * 1024;
 
 /** Checks URLs of sites that have this robots.txt, cut where the client cuts it. */
-function startRobots(text: string) {
+function startRobots(text: string | Buffer) {
   const asked: string[] = [];
   const robots = createRobots({
     clock: createTestClock(),
     fetch: async (url, _proxy, maxBodyBytes) => {
       asked.push(url.host);
-      const body = Buffer.from(text).subarray(0, maxBodyBytes);
+      const body = Buffer.from(text as string).subarray(0, maxBodyBytes);
       return { status: 200, headers: [], body, answerMs: 0 };
     },
   });
@@ -44,6 +44,18 @@ test('a whole file that is as long as the limit has all of its rules', async () 
   const filler = `${'#'.repeat(LIMIT - head.length - rule.length - 1)}\n`;
   const { isAllowed } = startRobots(head + filler + rule);
   expect(await isAllowed('http://a.example/private/1')).toBe(false);
+});
+
+test.each([
+  ['UTF-8', 'utf8'],
+  ['UTF-16', 'utf16le'],
+  ['UTF-16, big-endian', 'utf16be'],
+] as const)('a file in %s with a byte order mark is read', async (_name, encoding) => {
+  const text = '\ufeffUser-agent: *\nDisallow: /private/\n';
+  const bytes = Buffer.from(text, encoding === 'utf8' ? 'utf8' : 'utf16le');
+  const { isAllowed } = startRobots(encoding === 'utf16be' ? bytes.swap16() : bytes);
+  expect(await isAllowed('http://a.example/private/1')).toBe(false);
+  expect(await isAllowed('http://a.example/public')).toBe(true);
 });
 
 test('all rules of the first 500 KiB count', async () => {
