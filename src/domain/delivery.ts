@@ -36,7 +36,7 @@ export type EndpointAnswer =
 /** A result that is being delivered to the callback URL. */
 export interface Delivery extends CrawlRecord {
   readonly crawlerId: string;
-  /** The body before compression, where it is at hand. */
+  /** The body before compression, where it is at hand. Signing a compressed delivery frees its memory. */
   readonly plain?: Uint8Array;
   /** The push's `callback_headers`. */
   readonly callbackHeaders: readonly HeaderPair[];

@@ -8,6 +8,7 @@ import { type ServiceClock, wallNow } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
 import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
+import { discard } from '../domain/discard.ts';
 import type { HeaderPair } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
@@ -250,7 +251,10 @@ function isUncompressed(hosts: readonly string[], hostname: string): boolean {
   return hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`));
 }
 
-/** The body and headers of a delivery. Throws zlib's error when the page does not decompress. */
+/**
+ * The body and headers of a delivery, whose `plain` bytes are freed unless they are sent. Throws zlib's
+ * error when the page does not decompress.
+ */
 async function deliveryMessage(
   { clock, uncompressedHosts }: WebhookDeps,
   crawler: Crawler,
@@ -263,6 +267,8 @@ async function deliveryMessage(
   const body: SentBody = { bytes, isGzip: !isPlain, ...defined({ plain }) };
   const message = { id: delivery.rid, sentAt: wallNow(clock) };
   const signatures = await signedHeaders(crawler.webhookSecrets, message, body);
+  // Left to the garbage collector, pages make its full runs five times as frequent.
+  if (!isPlain && plain !== undefined) discard(plain);
   return { body: bytes, headers: [...unsignedHeaders(delivery, isPlain), ...signatures] };
 }
 

@@ -256,6 +256,27 @@ test.each([
 });
 
 describe('signatures', () => {
+  test.each([
+    [[], 0],
+    [['127.0.0.1'], 100_000],
+  ])(
+    'plain bytes are freed when they are signed, unless they are sent: %j',
+    async (hosts, left) => {
+      await using receiver = await startReceiver();
+      await using webhook = startWebhook(receiver.host, { uncompressedHosts: hosts });
+      const secret = createWebhookSecret();
+      const page = JSON.stringify('a'.repeat(99_998));
+      const plain = new Uint8Array(Buffer.from(page));
+      const by = webhookCrawler({ callbackUrl: receiver.url, webhookSecrets: [{ secret }] });
+      await webhook.deliver(by, { ...deliveryOf(page), plain }, never);
+      const [post] = receiver.deliveries;
+      expect(new Verifier(secret).verify(post?.text ?? '', post?.headers ?? {})).toHaveLength(
+        99_998,
+      );
+      expect(plain.byteLength).toBe(left);
+    },
+  );
+
   test('over the bytes as sent, and over the decompressed ones, by each living secret', async () => {
     const old = createWebhookSecret();
     const webhookSecrets = rotateSecrets([{ secret: old }], new Date());
