@@ -62,8 +62,11 @@ export interface HostHealth {
 const AWAY_FAILURES = 3;
 /** How long a host is put aside at first, and at most. Each failed try doubles it. */
 const ASIDE_MS = { first: 5_000, longest: 15 * 60_000 } as const;
-/** Bounds of the interval between two starts at a host that asks for less. */
-const SPACING_MS = { least: 50, first: 250, longest: 60_000 } as const;
+/**
+ * Bounds of the interval between two starts at a host that asks for less. Answers that may be of their
+ * pages alone lead to `longestOfPages` at most.
+ */
+const SPACING_MS = { least: 50, first: 250, longestOfPages: 5_000, longest: 60_000 } as const;
 /** Each answer in time reduces the interval by this factor. */
 const RECOVERY = 0.95;
 /**
@@ -125,7 +128,9 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
     if (startedMs <= changedMs && retryAfterMs === undefined) return false;
     const wasSlow = spacingMs > 0;
     if (startedMs > changedMs) {
-      spacingMs = Math.min(Math.max(spacingMs * 2, SPACING_MS.first), SPACING_MS.longest);
+      const longest = mayBePage ? SPACING_MS.longestOfPages : SPACING_MS.longest;
+      const doubled = Math.max(spacingMs * 2, SPACING_MS.first);
+      spacingMs = Math.max(spacingMs, Math.min(doubled, longest));
       changedMs = nowMs;
     }
     const waitMs = Math.min(Math.max(retryAfterMs ?? 0, spacingMs), LONGEST_RETRY_AFTER_MS);

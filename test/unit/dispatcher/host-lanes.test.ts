@@ -235,6 +235,11 @@ describe('a host that asks for less', () => {
     expect(ms).toBeLessThan(2 * 1_000 * 20);
   });
 
+  test('is asked each five seconds, at the least, if half of its pages are always unavailable', () => {
+    const { ms } = crawlAll((n) => n % 2 === 1);
+    expect(ms).toBeLessThan(1_000 * 6 * SECOND);
+  });
+
   test('is one that answers 503 when it is asked too often', () => {
     let servedAt: number[] = [];
     const { ms, answered } = crawlAll((_, now) => {
