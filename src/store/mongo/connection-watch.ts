@@ -52,12 +52,15 @@ export function watchConnection(deps: {
   client.on('connectionCheckedIn', () => (inUse -= 1));
   const { maxPoolSize } = client.options;
 
-  /** Closes all connections of the client and makes new ones; its collections stay as they are. */
+  /**
+   * Closes all connections of the client and makes new ones; its collections stay as they are. To close them
+   * can take longer than the deadline, as cursors and sessions wait for an answer.
+   */
   async function renew(): Promise<void> {
     renewedAt = performance.now();
     logger.warn({}, 'the database answers new connections only: all connections are made anew');
-    await withDeadline(client.close(true), times.answerMs, silent);
-    await withDeadline(client.connect(), times.answerMs, silent);
+    const closed = client.close().catch(() => undefined);
+    await withDeadline(closed.then(() => client.connect()), times.answerMs, silent);
   }
 
   async function look(): Promise<void> {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { MongoClient } from 'mongodb';
 import { describe, expect, test } from 'vitest';
 import { watchConnection } from '../../../src/store/mongo/connection-watch.ts';
@@ -40,6 +41,36 @@ describe.skipIf(mongodbUri === '')('a client of MongoDB that does not come back'
       open();
     } finally {
       watch.close();
+    }
+  });
+
+  test('connects anew when its connections take long to close', async () => {
+    await using gate = await openMongoGate(mongodbUri);
+    const logger = createRecordingLogger();
+    await using client = new MongoClient(gate.uri, OPTIONS);
+    await client.connect();
+    const fatal: Error[] = [];
+    const onFatal = (error: Error): void => void fatal.push(error);
+    const open = gate.refuse(() => true);
+    // As where cursors and sessions wait for an answer.
+    const close = client.close.bind(client);
+    client.close = async () => {
+      await sleep(3 * TIMES.answerMs);
+      await close();
+      open();
+    };
+    const times = { ...TIMES, lastMs: 60_000 };
+    const watched = { client, uri: mongodbUri, options: OPTIONS, logger, onFatal, times };
+    const watch = watchConnection(watched);
+    try {
+      await eventually(async () => {
+        expect(logger.lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
+        expect(await client.db('admin').command({ ping: 1 })).toMatchObject({ ok: 1 });
+      });
+      expect(fatal).toEqual([]);
+    } finally {
+      watch.close();
+      client.close = close;
     }
   });
 

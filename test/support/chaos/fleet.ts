@@ -36,7 +36,7 @@ export interface Fleet extends AsyncDisposable {
   readonly longestOutage: number;
   /** What the database said last each time it ended by itself. It was started again. */
   readonly crashes: readonly string[];
-  /** Faults of the processes themselves: drains that ended with another code than 0. */
+  /** Faults of the processes themselves: drains that ended with another code than 0, and ends that nobody asked for. */
   readonly faults: readonly string[];
   /** The last lines that the processes logged. */
   log(): string;
@@ -177,8 +177,16 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   }
 
   await Promise.all(Array.from({ length: places }, (_, place) => start(place)));
-  /** As a supervisor of a database does: it starts one again that has ended by itself. */
+  /** As supervisors do: it starts a process or a database again that has ended by itself. */
   const supervisor = setInterval(() => {
+    for (const [place, service] of processes.entries()) {
+      const code = service?.process.exitCode ?? null;
+      if (service === undefined || code === null || disturbed.has(place)) continue;
+      processes[place] = undefined;
+      keepLog(service);
+      faults.push(`a process ended by itself with code ${code}: ${service.output.slice(-500)}`);
+      start(place).catch((error: unknown) => faults.push(String(error)));
+    }
     const { crash } = database ?? {};
     if (crash === undefined || disturbed.has('database')) return;
     crashes.push(crash);
