@@ -127,6 +127,18 @@ export interface AccountStore {
    * there is no such account.
    */
   usage(accountId: string): Promise<AccountUsage | undefined>;
+  /**
+   * The accounts whose stored bytes have reached their limit, or `defaultLimit` where they have none
+   * of their own; 0 is no limit. Reads all accounts.
+   */
+  full(defaultLimit: number): Promise<StorageUse[]>;
+}
+
+/** The stored bytes of an account. */
+export interface StorageUse {
+  readonly accountId: string;
+  readonly usedBytes: number;
+  readonly limitBytes: number;
 }
 
 /** The limits of an account that apply when a crawler is created or changed; 0 is no limit. */

@@ -82,7 +82,10 @@ test.skipIf(!canMount)(
     await service.rest('POST', `/crawler/${NORMAL}/store/pause`);
     const push = (url: string) =>
       service.rest('POST', `/crawler/${NORMAL}/store/push_batch`, { items: [{ url }] });
-    expect((await push(`${site.url}/page/1`)).json.results[0].rid).toBeDefined();
+    const { rid } = (await push(`${site.url}/page/1`)).json.results[0];
+    const details = async () => (await service.rest('GET', `/crawler/${NORMAL}/store`)).json;
+    const waitsFor = async () =>
+      (await service.rest('GET', `/find_by_rid/${NORMAL}/${rid}`)).json.waits_for;
     const inside = join('/proc', String(service.process.pid), 'root', folder);
     const more = join(inside, 'more');
     await writeFile(more, Buffer.alloc(4 * 1024 * 1024, 1));
@@ -100,7 +103,17 @@ test.skipIf(!canMount)(
     const held = await stats();
     expect(held).toMatchObject({ completed: 0, concurrency: { running: 0 } });
     expect(held.queue.waiting).toBeGreaterThan(0);
+    const { attention } = await details();
+    expect(attention).toMatchObject([{ reason: 'disk_full' }]);
+    expect(attention[0].detail).toMatch(
+      /^the disk of the service has about [\d.]+ MB free, less than the 8.4 MB of MIN_FREE_BYTES$/,
+    );
+    expect(attention[0].next_step).toContain('Ask the operator');
+    expect(await waitsFor()).toBe('disk_full');
+    const { text } = await service.rest('GET', '/metrics');
+    expect(text).toContain('queued_crawler_crawlers_needing_attention{reason="disk_full"} 1');
     await rm(more);
+    await eventually(async () => expect((await details()).attention).toEqual([]));
     await eventually(async () => {
       expect((await pushOne()).status).toBe(200);
       expect((await stats()).completed).toBeGreaterThan(0);

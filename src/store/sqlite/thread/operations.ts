@@ -73,7 +73,7 @@ type Aggregates = typeof aggregates;
  * what they wrote is on disk.
  */
 const READS: { readonly [Name in keyof Aggregates]: readonly (keyof Aggregates[Name])[] } = {
-  accounts: ['findByTokenHash', 'findByName', 'get', 'list', 'usage'],
+  accounts: ['findByTokenHash', 'findByName', 'get', 'list', 'usage', 'full'],
   crawlers: ['findByName', 'get', 'list', 'counters', 'lateProbes'],
   queue: ['look', 'find', 'countScheduled'],
   batches: ['get', 'list'],
