@@ -68,7 +68,9 @@ test('a crawler that a full storage holds back says so, with the numbers, until 
     expect(found.next_step).toContain(way);
   }
   const { activity } = await crawler.details();
-  const moved = [activity.last_push_at, activity.last_crawl_at].toSorted().at(-1);
+  const moved = [activity.last_push_at, activity.last_crawl_at]
+    .toSorted((a, b) => Date.parse(a) - Date.parse(b))
+    .at(-1);
   expect(found.since).toBe(moved);
   expect(await listed(app)).toMatchObject([{ name: 'keeper', attention: [found] }]);
   expect(await find(app, rid)).toMatchObject({ waits_for: 'storage_full' });
