@@ -62,7 +62,10 @@ export interface Store {
   readonly proxyPools: ProxyPoolStore;
   /** How the transactions of this process ended; undefined of a database that aborts none. */
   readonly transactions?: (() => TransactionCounts) | undefined;
-  /** Resolves when the database answers; throws `unavailable` otherwise. */
+  /**
+   * Resolves when the database answers, and takes a write if the disk has refused the one before;
+   * throws `unavailable` otherwise.
+   */
   ping(): Promise<void>;
   /**
    * Removes records past their retention and repairs counters after a crash, for some seconds at

@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { NORMAL } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
-import { startProcess } from '../support/service-process.ts';
+import { readMetric, startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 
 const DISK_MIB = 24;
@@ -47,14 +47,32 @@ test.skipIf(!canMount)(
     expect(acknowledged.size).toBeGreaterThan(1_000);
     expect((await service.rest('GET', '/healthz')).status).toBe(200);
 
-    // Room again, as the operator would make it.
     const inside = join('/proc', String(service.process.pid), 'root', folder);
+    // What smaller writes could still use.
+    const rest = join(inside, 'rest');
+    const { bavail, bsize } = await statfs(inside);
+    await writeFile(rest, Buffer.alloc(bavail * bsize + 1, 1)).catch((error: unknown) => {
+      expect(error).toMatchObject({ code: 'ENOSPC' });
+    });
+    // The log of the database has room that is used again.
+    await eventually(async () => {
+      const pause = () => service.rest('POST', `/crawler/${NORMAL}/store/pause`);
+      await Promise.all(Array.from({ length: 50 }, pause));
+      expect((await service.rest('GET', '/readyz')).status).toBe(503);
+      expect(await readMetric(service, 'queued_crawler_database_up')).toBe(0);
+    });
+    // Reads are answered all the same.
+    expect((await service.rest('GET', `/crawler/${NORMAL}/store`)).status).toBe(200);
+
+    // Room again, as the operator would make it.
+    await rm(rest);
     expect((await stat(join(inside, 'ballast'))).size).toBe(BALLAST_MIB * 1024 * 1024);
     await rm(join(inside, 'ballast'));
     await eventually(async () => {
       const reply = await service.rest('POST', `/crawler/${NORMAL}/store/unpause`);
       expect(reply.status).toBe(200);
     });
+    expect((await service.rest('GET', '/readyz')).status).toBe(200);
     await eventually(
       async () => {
         const { json } = await service.rest('GET', `/crawler/${NORMAL}/stats`);
