@@ -98,7 +98,7 @@ const READS: { readonly [Name in keyof Aggregates]: readonly (keyof Aggregates[N
   processes: [],
   cookieSessions: [],
   audit: ['list'],
-  proxyPools: ['read'],
+  proxyPools: ['read', 'owners'],
 };
 
 /** The names of {@link READS}. */
