@@ -49,7 +49,7 @@ export const attentionReasons = {
   disk_full:
     'Ask the operator of the service to make room on its disk, or to lower RESULT_RETENTION_DAYS; deleting stored results helps, too. The queue is kept, and crawling resumes by itself.',
   storage_full:
-    'Delete stored results, read them with auto_delete, or wait until some expire. The operator can raise the quota storage_bytes, or lower RESULT_RETENTION_DAYS. The queue is kept, and crawling resumes by itself.',
+    'Delete stored results, read them with auto_delete, or wait until some expire. Pages that are kept for deliveries count, too. The operator can raise the quota storage_bytes, or lower RESULT_RETENTION_DAYS. The queue is kept, and crawling resumes by itself.',
   deliveries_fail:
     'Let the callback URL acknowledge with 200, 201 or 204 in time; send a test delivery to see its answer. Results are kept and posted again until the retries are used up.',
   crawls_fail:
