@@ -23,6 +23,7 @@ const onEither = {
     'crawl-retries',
     'deliveries-together',
     'delivery-retries',
+    'held-crawls',
     'hosts',
     'job-life',
     'kept-codings',

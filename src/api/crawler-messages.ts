@@ -132,6 +132,8 @@ const DELIVERY_MODES: Readonly<Record<DomainDeliveryMode, DeliveryMode>> = {
 
 const ATTENTION_REASONS: Readonly<Record<AttentionReason, WireAttentionReason>> = {
   paused_by_monitor: WireAttentionReason.PAUSED_BY_MONITOR,
+  disk_full: WireAttentionReason.DISK_FULL,
+  storage_full: WireAttentionReason.STORAGE_FULL,
   deliveries_fail: WireAttentionReason.DELIVERIES_FAIL,
   crawls_fail: WireAttentionReason.CRAWLS_FAIL,
   host_away: WireAttentionReason.HOST_AWAY,

@@ -26,6 +26,7 @@ import { withMetrics } from '../store/with-metrics.ts';
 import { withTracing } from '../store/with-tracing.ts';
 import type { AppContext } from './app-context.ts';
 import { createAppPools, measuredPools } from './app-pools.ts';
+import { createCertificateExpiry } from './certificate-expiry.ts';
 import { openSessions } from './console-endpoint.ts';
 import { openEngines } from './open-engines.ts';
 import { createPublicUrl, listenUrl } from './public-url.ts';
@@ -97,6 +98,8 @@ export async function startApp(deps: AppDeps): Promise<App> {
   const service = wireService(context, { store, scheduler, engines, waysOut, secret });
   saveHosts = service.dispatcher.close;
   saveAudit = service.auditTrail.close;
+  const tlsFiles = await readTls(config);
+  const expiry = tlsFiles && createCertificateExpiry({ files: tlsFiles, clock, logger });
   const backups = await openBackups(config, backend, logger);
   if (backups !== undefined) draining.push(() => backups.close(closeMs));
   metrics.watch({
@@ -117,6 +120,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
     transactions: store.transactions,
     browser: engines.browserActivity,
     backups: backups && { everyMs: backupEveryMs(config), list: backups.list },
+    certificate: expiry,
     dispatcher: service.dispatcher.activity,
     hosts: service.dispatcher.troubledHosts,
     threads: engines.threads.activity,
@@ -126,7 +130,6 @@ export async function startApp(deps: AppDeps): Promise<App> {
   });
   const operator = wireOperator(context, { service, store, scheduler, waysOut }, stack);
   const sessions = openSessions(context, service, secret);
-  const tlsFiles = await readTls(config);
   const edge = wireEdge(context, { service, store, operator, backups, sessions, tlsFiles });
   if (config.role !== 'api') {
     service.defineTasks();
@@ -138,10 +141,10 @@ export async function startApp(deps: AppDeps): Promise<App> {
   await service.authenticator.learn();
   const { port, url } = await listen(edge, context);
   backups?.start();
-  if (tlsFiles !== undefined) {
+  if (tlsFiles !== undefined && expiry !== undefined) {
     const everyMs = context.timing.tlsCheckMs;
     const use = edge.useCertificate;
-    stack.defer(startTlsRenewal({ config, used: tlsFiles, everyMs, use, logger }));
+    stack.defer(startTlsRenewal({ config, used: tlsFiles, everyMs, use, expiry, logger }));
   }
   // After everything that can fail, because the tokens are shown once.
   const newTokens = await ensureAccount(config, store, service, logger);

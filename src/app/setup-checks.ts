@@ -9,6 +9,7 @@ import type { CheckedBrowser } from '../engine/browser/check-browser.ts';
 import { missingLibraryAdvice } from '../engine/browser/chromium-libraries.ts';
 import { NO_CHROMIUM_ADVICE } from '../engine/browser/chromium-package.ts';
 import { checkMail } from '../mail/check-mail.ts';
+import type { AccountPools } from '../service/accounts/account-pools.ts';
 import type { SetupCheck, SetupFinding } from '../service/operator/setup.ts';
 import type { Store } from '../store/store.ts';
 import type { AppContext } from './app-context.ts';
@@ -32,9 +33,11 @@ export function setupChecks({
   traits,
   clock,
   crawlers,
+  surveyPools,
 }: Pick<AppContext, 'config' | 'logger' | 'clock'> & {
   readonly traits: Pick<StoreTraits, 'shared' | 'localDisk'>;
   readonly crawlers: Pick<Store['crawlers'], 'lateProbes'>;
+  readonly surveyPools: AccountPools['survey'];
 }): SetupCheck[] {
   const { localDisk } = traits;
   return [
@@ -45,7 +48,7 @@ export function setupChecks({
     tlsCheck(config, clock),
     publicUrlCheck(config),
     monitoringCheck(config, (ms) => crawlers.lateProbes(new Date(clock.now().getTime() - ms))),
-    proxiesCheck(config),
+    proxiesCheck(config, surveyPools),
   ];
 }
 
@@ -233,17 +236,38 @@ function monitoringCheck(
   };
 }
 
-function proxiesCheck({ proxies }: Config): SetupCheck {
+/** Accounts that are named. */
+const MAX_NAMED = 5;
+
+function proxiesCheck({ proxies }: Config, survey: AccountPools['survey']): SetupCheck {
   const names = proxies.map((pool) => `${pool.name} (${pool.proxies.length})`);
+  const operators = names.length === 0 ? '' : `There are proxies for ${names.join(', ')}.`;
   return {
     name: 'proxies',
-    settings: ['PROXIES'],
-    look: () =>
-      names.length === 0
-        ? missing(
-            'There are no proxies.',
-            'Crawls with `proxy`, `country` or `tor_network` need PROXIES.',
-          )
-        : ok(`There are proxies for ${names.join(', ')}.`),
+    settings: ['PROXIES', 'PROXY_SEAL_KEY'],
+    async look() {
+      const { opened, sealed } = await survey();
+      if (sealed.length > 0) {
+        const named = sealed.slice(0, MAX_NAMED).join(', ');
+        const which = `${accounts(sealed.length)} (${named}${sealed.length > MAX_NAMED ? ', ...' : ''})`;
+        const finding = `No key of PROXY_SEAL_KEY opens the pools of ${which}.`;
+        return {
+          state: 'failed',
+          finding: operators === '' ? finding : `${operators} ${finding}`,
+          advice:
+            'Their URLs wait (pools_sealed): add the former key to PROXY_SEAL_KEY behind a comma, or let the accounts make their pools anew.',
+        };
+      }
+      if (operators !== '') return ok(operators);
+      if (opened > 0) {
+        return ok(`There are proxies of ${accounts(opened)}, and none of the operator.`);
+      }
+      return missing(
+        'There are no proxies.',
+        'Crawls with `proxy`, `country` or `tor_network` need PROXIES, or pools that accounts make.',
+      );
+    },
   };
 }
+
+const accounts = (count: number): string => `${count} account${count === 1 ? '' : 's'}`;

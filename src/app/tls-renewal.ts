@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import type { Logger } from '../domain/logger.ts';
+import type { CertificateExpiry } from './certificate-expiry.ts';
 import { readTlsFiles, type TlsFiles } from './setting-files.ts';
 
 /** The collaborators of the renewal. */
@@ -12,14 +13,16 @@ export interface TlsRenewalDeps {
   readonly everyMs: number;
   /** Uses other ones for new connections. */
   readonly use: (files: TlsFiles) => void;
+  readonly expiry: Pick<CertificateExpiry, 'use' | 'look'>;
   readonly logger: Logger;
 }
 
 /**
  * Looks at the files of the certificate again and again, and uses them when they have changed and
- * can be used. Their content decides, so links may be replaced. Returns what stops it.
+ * can be used. Their content decides, so links may be replaced. Each look is one at the end of the
+ * certificate, too. Returns what stops it.
  */
-export function startTlsRenewal({ config, everyMs, use, logger, ...deps }: TlsRenewalDeps) {
+export function startTlsRenewal({ config, everyMs, use, expiry, logger, ...deps }: TlsRenewalDeps) {
   let { used } = deps;
   let failures = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -31,6 +34,7 @@ export function startTlsRenewal({ config, everyMs, use, logger, ...deps }: TlsRe
       failures = 0;
       if (isStopped || (found.cert.equals(used.cert) && found.key.equals(used.key))) return;
       use(found);
+      expiry.use(found);
       used = found;
       const { validTo } = new X509Certificate(found.cert);
       logger.info({ validTo }, 'a renewed certificate is used for new connections');
@@ -46,6 +50,7 @@ export function startTlsRenewal({ config, everyMs, use, logger, ...deps }: TlsRe
   }
   function plan(): void {
     if (isStopped) return;
+    expiry.look();
     timer = setTimeout(() => void look().then(plan), everyMs).unref();
   }
   plan();

@@ -22,7 +22,7 @@ export function wireOperator(
     scheduler,
     waysOut,
   }: {
-    readonly service: Pick<Service, 'dispatcher'>;
+    readonly service: Pick<Service, 'dispatcher' | 'accountPools'>;
     readonly store: Store;
     readonly scheduler: Scheduler;
     readonly waysOut: Pick<WaysOut, 'list' | 'hosts'>;
@@ -56,7 +56,11 @@ export function wireOperator(
     listProxies: waysOut.list,
     listProxyHosts: waysOut.hosts,
     readSetup: createSetup({
-      checks: setupChecks({ ...context, crawlers: store.crawlers }),
+      checks: setupChecks({
+        ...context,
+        crawlers: store.crawlers,
+        surveyPools: service.accountPools.survey,
+      }),
       accounts: store.accounts,
     }),
   };

@@ -151,7 +151,7 @@ async function removeLeftovers(folder: string): Promise<void> {
   for (const name of parts) await rm(join(folder, name), { force: true });
 }
 
-async function assertRoom({ database, folder, minFreeBytes }: BackupsDeps): Promise<void> {
+async function assertRoom({ database, folder, keep, minFreeBytes }: BackupsDeps): Promise<void> {
   const [{ size, dev }, target, { bavail, bsize }] = await Promise.all([
     stat(database),
     stat(folder),
@@ -160,6 +160,7 @@ async function assertRoom({ database, folder, minFreeBytes }: BackupsDeps): Prom
   const reserved = dev === target.dev ? minFreeBytes : 0;
   if (bavail * bsize > size * 1.1 + reserved) return;
   const besides = reserved === 0 ? '' : ` and MIN_FREE_BYTES (${reserved})`;
-  const message = `The disk has no room for a backup of ${size} bytes${besides}.`;
+  const needs = `The disk of ${folder} has no room for a backup of ${size} bytes${besides}.`;
+  const message = `${needs} The oldest is removed only when a new one is whole, so BACKUP_KEEP=${keep} needs room for ${keep + 1}.`;
   throw new DomainError('unavailable', 'backup_no_room', message);
 }

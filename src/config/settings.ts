@@ -153,7 +153,8 @@ export const settings = {
     variable: 'BACKUP_KEEP',
     fallback: '7',
     parse: integer(1, 1_000),
-    meaning: 'How many backups are kept; older ones are removed.',
+    meaning:
+      'How many backups are kept; older ones are removed when a new one is whole. Needs room for one more.',
   },
   mongodbUri: {
     variable: 'MONGODB_URI',

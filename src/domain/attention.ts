@@ -46,6 +46,10 @@ export interface HeldUp {
 export const attentionReasons = {
   paused_by_monitor:
     'Make the callback URL answer POST requests, probes included, with 200, 201 or 204. The crawler then resumes by itself; unpause it to resume earlier.',
+  disk_full:
+    'Ask the operator of the service to make room on its disk, or to lower RESULT_RETENTION_DAYS; deleting stored results helps, too. The queue is kept, and crawling resumes by itself.',
+  storage_full:
+    'Delete stored results, read them with auto_delete, or wait until some expire. Pages that are kept for deliveries count, too. The operator can raise the quota storage_bytes, or lower RESULT_RETENTION_DAYS. The queue is kept, and crawling resumes by itself.',
   deliveries_fail:
     'Let the callback URL acknowledge with 200, 201 or 204 in time; send a test delivery to see its answer. Results are kept and posted again until the retries are used up.',
   crawls_fail:
@@ -62,6 +66,13 @@ export const attentionReasons = {
 
 /** A reason, as it is on the wire, in metrics and in mails. */
 export type AttentionReason = keyof typeof attentionReasons;
+
+/** What holds back the crawls of all crawlers of an account: nothing more may be stored. */
+export interface CrawlHold {
+  readonly reason: Extract<AttentionReason, 'disk_full' | 'storage_full'>;
+  /** What was found, for a person. */
+  readonly detail: string;
+}
 
 /** Trouble of a crawler that its owner should know of. */
 export interface Attention {
@@ -116,12 +127,13 @@ export interface AttentionLimits {
   readonly crawlerQueue: number;
 }
 
-/** Why a crawler needs attention; empty when nobody has to look at it. */
+/** Why a crawler needs attention; empty when nobody has to look at it. `holds` are those of its account. */
 export function attentionOf(
   crawler: Pick<Crawler, 'pausedByUser' | 'pausedByMonitor' | 'pausedAt' | 'pauseReason'>,
   counters: CrawlerCounters,
   { crawlerQueue }: AttentionLimits,
   clock: ServiceClock,
+  holds: readonly CrawlHold[],
 ): Attention[] {
   const now = clock.now();
   const { last, failing, heldUp } = counters;
@@ -130,6 +142,10 @@ export function attentionOf(
   const add = (reason: AttentionReason, since: Date, detail: string): void => {
     found.push({ reason, since, detail });
   };
+  if (queued > 0 && !isPaused(crawler)) {
+    for (const { reason, detail } of holds)
+      add(reason, lastMoved(last) ?? toWall(clock, now), detail);
+  }
   if (crawler.pausedByMonitor) {
     const detail = crawler.pauseReason ?? 'the callback URL does not answer';
     add('paused_by_monitor', crawler.pausedAt ?? toWall(clock, now), detail);
@@ -163,6 +179,12 @@ export function attentionOf(
     );
   }
   return found;
+}
+
+/** When the crawler last accepted a URL or ended a crawl: neither begins while crawls are held back. */
+function lastMoved({ push, crawl }: CrawlerCounters['last']): Date | undefined {
+  if (push === undefined || crawl === undefined) return push ?? crawl;
+  return push > crawl ? push : crawl;
 }
 
 function isTrouble<Kind extends TryKind>(

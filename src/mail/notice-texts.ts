@@ -65,6 +65,8 @@ no longer needed, unpause paused crawlers, or raise their concurrency.
 
 const TROUBLE: Readonly<Record<AttentionReason, string>> = {
   paused_by_monitor: 'its callback URL does not answer',
+  disk_full: 'its crawls wait, because the disk of the service is almost full',
+  storage_full: 'its crawls wait, because the storage of the account is full',
   deliveries_fail: 'its deliveries fail',
   crawls_fail: 'its crawls fail',
   host_away: 'a host is not reached',

@@ -7,6 +7,7 @@ import type { StoreCall } from '../store/with-metrics.ts';
 import type { CrawlThreads } from '../threads/crawl-threads.ts';
 import { createBackupGauges, type MeasuredBackups } from './backup-gauges.ts';
 import { createBrowserGauges, type MeasuredBrowser } from './browser-gauges.ts';
+import { createCertificateGauge, type MeasuredCertificate } from './certificate-gauge.ts';
 import { createLadderCounter, type MeasuredLadders } from './ladder-counter.ts';
 import { createProcessGauges, type MeasuredProcess } from './process-gauges.ts';
 import { createProxyGauges, type MeasuredProxies } from './proxy-gauges.ts';
@@ -39,6 +40,8 @@ export interface MeasuredParts {
   readonly browser: MeasuredBrowser;
   /** Undefined where the database is not embedded. */
   readonly backups: MeasuredBackups | undefined;
+  /** Undefined where the port speaks no TLS. */
+  readonly certificate: MeasuredCertificate | undefined;
   readonly dispatcher: () => ReturnType<Dispatcher['activity']>;
   readonly hosts: () => ReturnType<Dispatcher['troubledHosts']>;
   readonly threads: () => ReturnType<CrawlThreads['activity']>;
@@ -187,6 +190,7 @@ function createGauges(registry: Registry, parts: MeasuredParts): void {
   createQueueGauges(registry, parts.queues);
   createBrowserGauges(registry, parts.browser);
   if (parts.backups !== undefined) createBackupGauges(registry, parts.backups);
+  if (parts.certificate !== undefined) createCertificateGauge(registry, parts.certificate);
   if (parts.transactions !== undefined) createTransactionCounters(registry, parts.transactions);
   createLadderCounter(registry, parts.ladders);
   if (parts.proxies !== undefined) createProxyGauges(registry, parts.proxies);

@@ -27,7 +27,7 @@ export function createProcessGauges(registry: Registry, measured: MeasuredProces
   }).set({ version, role, database }, 1);
   new Gauge({
     name: 'queued_crawler_database_up',
-    help: 'Whether the database answered within two seconds.',
+    help: 'Whether the database answered within two seconds, and takes writes as far as is known.',
     registers,
     async collect() {
       this.set(Number(await databaseAnswers(ping)));

@@ -192,9 +192,10 @@ export function createService(deps: ServiceDeps): Service {
     defaults: settings.accountLimits,
     disk: deps.disk,
   });
-  const attention: ReadAttention = ({ crawler, counters }) =>
-    attentionOf(crawler, counters, limits, clock);
-  const overviews = createOverviews({ listings: store.listings, clock, attention });
+  const { holds } = quotas;
+  const attention: ReadAttention = ({ crawler, counters }, held) =>
+    attentionOf(crawler, counters, limits, clock, held);
+  const overviews = createOverviews({ listings: store.listings, clock, attention, holds });
   const activities = createAccountActivities({
     overviews,
     limits,
@@ -249,6 +250,7 @@ export function createService(deps: ServiceDeps): Service {
     store,
     notices,
     attention,
+    quotas,
     queueLimit: limits.crawlerQueue,
     clock,
   });
@@ -294,6 +296,7 @@ export function createService(deps: ServiceDeps): Service {
     access,
     clock,
     waits: hostReads.waits,
+    holds,
     webhook: deps.webhook,
   });
   const pushAgain = createPushAgain({ store, access, pushing, clock });

@@ -53,7 +53,7 @@ export function wireDispatcher(
         span.end();
       }
     },
-    mayCrawl: quotas.mayCrawl,
+    mayCrawl: async (accountId) => (await quotas.holds(accountId)).length === 0,
     knownCrawler: access.lastKnown,
     roomFor: ({ tokenType }) => (tokenType === 'javascript' ? settings.browserPages : MAX_CRAWLS),
     hasRoomFor({ tokenType, accountId, crawlerId }) {

@@ -94,6 +94,14 @@ export interface FoundRid {
   };
 }
 
+/** What selects crawlers in trouble. */
+export interface TroubleLimits {
+  /** Most URLs that the queue of a crawler holds. */
+  readonly queueLimit: number;
+  /** The accounts whose crawls are held back. */
+  readonly heldAccounts: readonly string[] | 'all';
+}
+
 /** Reads for people, who look at what the queues hold and what became of it. */
 export interface ListingStore {
   /**
@@ -108,9 +116,10 @@ export interface ListingStore {
   ): Promise<CrawlerOverview[]>;
   /**
    * Crawlers that may need attention, up to `limit`: paused by the monitor, with a streak of failed
-   * tries, with `queueLimit` queued URLs or more, or held up by a host. Reads the counters of all.
+   * tries, with `queueLimit` queued URLs or more, or held up by a host. Of `heldAccounts` those with
+   * any queued URL. Reads the counters of all.
    */
-  troubled(queueLimit: number, limit: number): Promise<CrawlerOverview[]>;
+  troubled(limits: TroubleLimits, limit: number): Promise<CrawlerOverview[]>;
   /** Waiting and retrying jobs, earliest due first; or those of one state. */
   jobs(
     crawlerId: string,

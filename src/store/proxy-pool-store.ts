@@ -14,4 +14,6 @@ export interface ProxyPoolStore {
    * such account any more.
    */
   replace(accountId: string, known: number, sealed: string): Promise<boolean>;
+  /** The identifiers of up to `limit` accounts that have made pools. */
+  owners(limit: number): Promise<string[]>;
 }

@@ -62,7 +62,10 @@ export interface Store {
   readonly proxyPools: ProxyPoolStore;
   /** How the transactions of this process ended; undefined of a database that aborts none. */
   readonly transactions?: (() => TransactionCounts) | undefined;
-  /** Resolves when the database answers; throws `unavailable` otherwise. */
+  /**
+   * Resolves when the database answers, and takes a write if the disk has refused the one before;
+   * throws `unavailable` otherwise.
+   */
   ping(): Promise<void>;
   /**
    * Removes records past their retention and repairs counters after a crash, for some seconds at
@@ -127,6 +130,18 @@ export interface AccountStore {
    * there is no such account.
    */
   usage(accountId: string): Promise<AccountUsage | undefined>;
+  /**
+   * The accounts whose stored bytes have reached their limit, or `defaultLimit` where they have none
+   * of their own; 0 is no limit. Reads all accounts.
+   */
+  full(defaultLimit: number): Promise<StorageUse[]>;
+}
+
+/** The stored bytes of an account. */
+export interface StorageUse {
+  readonly accountId: string;
+  readonly usedBytes: number;
+  readonly limitBytes: number;
 }
 
 /** The limits of an account that apply when a crawler is created or changed; 0 is no limit. */

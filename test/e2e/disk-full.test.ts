@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { NORMAL } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
-import { startProcess } from '../support/service-process.ts';
+import { readMetric, startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 
 const DISK_MIB = 24;
@@ -47,14 +47,32 @@ test.skipIf(!canMount)(
     expect(acknowledged.size).toBeGreaterThan(1_000);
     expect((await service.rest('GET', '/healthz')).status).toBe(200);
 
-    // Room again, as the operator would make it.
     const inside = join('/proc', String(service.process.pid), 'root', folder);
+    // What smaller writes could still use.
+    const rest = join(inside, 'rest');
+    const { bavail, bsize } = await statfs(inside);
+    await writeFile(rest, Buffer.alloc(bavail * bsize + 1, 1)).catch((error: unknown) => {
+      expect(error).toMatchObject({ code: 'ENOSPC' });
+    });
+    // The log of the database has room that is used again.
+    await eventually(async () => {
+      const pause = () => service.rest('POST', `/crawler/${NORMAL}/store/pause`);
+      await Promise.all(Array.from({ length: 50 }, pause));
+      expect((await service.rest('GET', '/readyz')).status).toBe(503);
+      expect(await readMetric(service, 'queued_crawler_database_up')).toBe(0);
+    });
+    // Reads are answered all the same.
+    expect((await service.rest('GET', `/crawler/${NORMAL}/store`)).status).toBe(200);
+
+    // Room again, as the operator would make it.
+    await rm(rest);
     expect((await stat(join(inside, 'ballast'))).size).toBe(BALLAST_MIB * 1024 * 1024);
     await rm(join(inside, 'ballast'));
     await eventually(async () => {
       const reply = await service.rest('POST', `/crawler/${NORMAL}/store/unpause`);
       expect(reply.status).toBe(200);
     });
+    expect((await service.rest('GET', '/readyz')).status).toBe(200);
     await eventually(
       async () => {
         const { json } = await service.rest('GET', `/crawler/${NORMAL}/stats`);
@@ -82,7 +100,10 @@ test.skipIf(!canMount)(
     await service.rest('POST', `/crawler/${NORMAL}/store/pause`);
     const push = (url: string) =>
       service.rest('POST', `/crawler/${NORMAL}/store/push_batch`, { items: [{ url }] });
-    expect((await push(`${site.url}/page/1`)).json.results[0].rid).toBeDefined();
+    const { rid } = (await push(`${site.url}/page/1`)).json.results[0];
+    const details = async () => (await service.rest('GET', `/crawler/${NORMAL}/store`)).json;
+    const waitsFor = async () =>
+      (await service.rest('GET', `/find_by_rid/${NORMAL}/${rid}`)).json.waits_for;
     const inside = join('/proc', String(service.process.pid), 'root', folder);
     const more = join(inside, 'more');
     await writeFile(more, Buffer.alloc(4 * 1024 * 1024, 1));
@@ -100,7 +121,17 @@ test.skipIf(!canMount)(
     const held = await stats();
     expect(held).toMatchObject({ completed: 0, concurrency: { running: 0 } });
     expect(held.queue.waiting).toBeGreaterThan(0);
+    const { attention } = await details();
+    expect(attention).toMatchObject([{ reason: 'disk_full' }]);
+    expect(attention[0].detail).toMatch(
+      /^the disk of the service has about [\d.]+ MB free, less than the 8.4 MB of MIN_FREE_BYTES$/,
+    );
+    expect(attention[0].next_step).toContain('Ask the operator');
+    expect(await waitsFor()).toBe('disk_full');
+    const { text } = await service.rest('GET', '/metrics');
+    expect(text).toContain('queued_crawler_crawlers_needing_attention{reason="disk_full"} 1');
     await rm(more);
+    await eventually(async () => expect((await details()).attention).toEqual([]));
     await eventually(async () => {
       expect((await pushOne()).status).toBe(200);
       expect((await stats()).completed).toBeGreaterThan(0);

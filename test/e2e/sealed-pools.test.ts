@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { ADMIN, NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { runCommandLine } from '../support/command-line.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startProxies } from '../support/proxy.ts';
@@ -16,7 +17,51 @@ function crawl(
   return app.rest('GET', `/?${new URLSearchParams(query)}`);
 }
 
+/** What the set-up of the service says of proxies. */
+async function setupOf(app: Pick<TestApp, 'rest'>) {
+  const authorization = `Bearer ${ADMIN}`;
+  const { json } = await app.rest('GET', '/installation/setup', undefined, { authorization });
+  return json.items.find((each: { name: string }) => each.name === 'proxies');
+}
+
 describe('a pool of an account', () => {
+  test('is in the set-up of the service, which names accounts whose key is missing', async () => {
+    await using first = await startApp({ env: { PROXY_SEAL_KEY: 'first-of-the-operator-4711' } });
+    expect(await setupOf(first)).toMatchObject({
+      state: 'missing',
+      finding: 'There are no proxies.',
+    });
+    const made = await first.rest('POST', POOLS, {
+      name: 'mine',
+      proxies: ['http://127.0.0.1:3128'],
+    });
+    expect(made.status, made.text).toBe(200);
+    expect(await setupOf(first)).toMatchObject({
+      state: 'ok',
+      finding: 'There are proxies of 1 account, and none of the operator.',
+    });
+    await first.stop();
+    const PROXY_SEAL_KEY = 'second-of-the-operator-4711';
+    const PROXIES = JSON.stringify({ op: 'http://127.0.0.1:3128' });
+    for (const [env, operators] of [
+      [{ PROXY_SEAL_KEY }, ''],
+      [{ PROXY_SEAL_KEY, PROXIES }, 'There are proxies for op (1). '],
+    ] as const) {
+      await using second = await startApp({ dataDir: first.dataDir, env });
+      expect(await setupOf(second)).toMatchObject({
+        state: 'failed',
+        finding: `${operators}No key of PROXY_SEAL_KEY opens the pools of 1 account (default).`,
+        advice: expect.stringContaining('pools_sealed'),
+        settings: ['PROXIES', 'PROXY_SEAL_KEY'],
+      });
+      const { stdout } = await runCommandLine(['doctor'], {
+        env: { QUEUED_CRAWLER_URL: second.url, QUEUED_CRAWLER_ADMIN_TOKEN: ADMIN },
+      });
+      expect(stdout).toMatch(/proxies +failed .*No key of PROXY_SEAL_KEY opens the pools/);
+      await second.stop();
+    }
+  });
+
   test('is sealed by PROXY_SEAL_KEY; with another key its URLs wait', async () => {
     await using proxies = await startProxies({}, {});
     const [first, second] = proxies;

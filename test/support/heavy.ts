@@ -20,6 +20,7 @@ export const HEAVY = [
   'e2e/documented-commands.test.ts',
   'e2e/examples.test.ts',
   'e2e/faults.test.ts',
+  'e2e/held-crawls.test.ts',
   'e2e/ladder.test.ts',
   'e2e/lost-log.test.ts',
   'e2e/mcp.test.ts',

@@ -977,8 +977,9 @@ export type FindRidResponse = Message<"queuedcrawler.v1.FindRidResponse"> & {
   tries: CrawlTry[];
 
   /**
-   * What it waits for: `monitor_pause`, `user_pause`, `host_pause`, `not_before`, `retry`, `host`, `turn`, `crawl`, `delivery`, and
-   * empty when nothing is left to be done. See QueuedJob.host_wait on hosts.
+   * What it waits for: `monitor_pause`, `user_pause`, `host_pause`, `not_before`, `retry`, `disk_full`, `storage_full`, `host`, `turn`,
+   * `crawl`, `delivery`, and empty when nothing is left to be done. See QueuedJob.host_wait on hosts, AttentionReason on a full disk
+   * or storage.
    *
    * @generated from field: string waits_for = 8;
    */

@@ -64,6 +64,16 @@ export interface AccountPools {
    * throws `failed_precondition` when too many others come first.
    */
   create(accountId: string, name: string, input: OwnPoolInput): Promise<OwnPoolDetails>;
+  /** Looks at the pools of {@link MAX_SURVEYED} accounts at most. */
+  survey(): Promise<PoolSurvey>;
+}
+
+/** Which accounts have pools. */
+export interface PoolSurvey {
+  /** Accounts whose pools a key opens. */
+  readonly opened: number;
+  /** The names of accounts whose pools no key opens. */
+  readonly sealed: readonly string[];
 }
 
 /** Whether the pools of an account could not be read because of their key. */
@@ -93,6 +103,8 @@ export const MAX_OWN_PROXIES = 1_000;
 /** Of all URLs of an account. */
 const MAX_URL_BYTES = 256 * 1024;
 
+const MAX_SURVEYED = 1_000;
+
 /** Tries of a change. One fails when another call came first. */
 const MAX_ATTEMPTS = 20;
 
@@ -100,7 +112,7 @@ const NOTHING: ReadPools = { version: 0, own: [], pools: [] };
 
 /** Makes the use cases. */
 export function createAccountPools(deps: {
-  readonly store: Pick<Store, 'proxyPools'>;
+  readonly store: Pick<Store, 'proxyPools'> & { readonly accounts: Pick<Store['accounts'], 'get'> };
   readonly seal: Seal<SealedContent>;
   readonly clock: ServiceClock;
   readonly logger: Logger;
@@ -223,6 +235,20 @@ export function createAccountPools(deps: {
       });
       if (changed === undefined) throw poolNotFound(name);
       return { own: changed, pool: toPool(accountId, changed) };
+    },
+
+    async survey() {
+      let openedOnes = 0;
+      const sealed: string[] = [];
+      // One at a time: the pools of an account may take much memory.
+      for (const accountId of await store.proxyPools.owners(MAX_SURVEYED)) {
+        const found = await store.proxyPools.read(accountId, 0);
+        if (found === undefined) continue;
+        if (opened(accountId, found) === undefined) {
+          sealed.push((await store.accounts.get(accountId))?.name ?? accountId);
+        } else openedOnes += 1;
+      }
+      return { opened: openedOnes, sealed };
     },
 
     async remove(accountId, name) {

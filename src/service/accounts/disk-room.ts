@@ -6,6 +6,14 @@ import type { Logger } from '../../domain/logger.ts';
 export interface DiskRoom {
   /** The refusal while less is left than must stay free; undefined otherwise. */
   refusal(): Promise<DomainError | undefined>;
+  /** What is left while that is less than must stay free; undefined otherwise. */
+  shortage(): Promise<DiskShortage | undefined>;
+}
+
+/** Too little room on a disk. */
+export interface DiskShortage {
+  readonly freeBytes: number;
+  readonly minFreeBytes: number;
 }
 
 /** How old a reading may be, so how much may be written beyond the limit. */
@@ -13,7 +21,10 @@ const FRESH_MS = 1_000;
 const RETRY_MS = 30_000;
 
 /** There is always room: the database is elsewhere, or the operator set no limit. */
-export const unlimitedDisk: DiskRoom = { refusal: () => Promise.resolve(undefined) };
+export const unlimitedDisk: DiskRoom = {
+  refusal: () => Promise.resolve(undefined),
+  shortage: () => Promise.resolve(undefined),
+};
 
 /** Makes the look at the disk of a folder, of which `minFreeBytes` must stay free. */
 export function createDiskRoom(
@@ -37,17 +48,22 @@ export function createDiskRoom(
     return reading;
   }
 
+  async function shortage(): Promise<DiskShortage | undefined> {
+    const free = await freeBytes();
+    const wasLow = isLow;
+    isLow = free < minFreeBytes;
+    if (isLow !== wasLow) {
+      const fields = { folder, freeBytes: free, minFreeBytes };
+      if (isLow) logger.warn(fields, 'the disk has less than MIN_FREE_BYTES; pushes are refused');
+      else logger.info(fields, 'the disk has room again; pushes are accepted');
+    }
+    return isLow ? { freeBytes: free, minFreeBytes } : undefined;
+  }
+
   return {
+    shortage,
     async refusal() {
-      const free = await freeBytes();
-      const wasLow = isLow;
-      isLow = free < minFreeBytes;
-      if (isLow !== wasLow) {
-        const fields = { folder, freeBytes: free, minFreeBytes };
-        if (isLow) logger.warn(fields, 'the disk has less than MIN_FREE_BYTES; pushes are refused');
-        else logger.info(fields, 'the disk has room again; pushes are accepted');
-      }
-      if (!isLow) return undefined;
+      if ((await shortage()) === undefined) return undefined;
       const message =
         'The disk of the service is almost full; try again when its operator has freed some.';
       return new DomainError('unavailable', 'disk_almost_full', message, {

@@ -1,4 +1,5 @@
 import type { Account, ReadUsage } from '../../domain/account.ts';
+import type { CrawlHold } from '../../domain/attention.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { HOUR_MS } from '../../domain/durations.ts';
 import type { DomainError } from '../../domain/errors.ts';
@@ -12,7 +13,7 @@ import {
 } from '../../domain/quotas.ts';
 import type { Store } from '../../store/store.ts';
 import { createExpiringCache } from '../crawlers/expiring-cache.ts';
-import { type DiskRoom, unlimitedDisk } from './disk-room.ts';
+import { type DiskRoom, type DiskShortage, unlimitedDisk } from './disk-room.ts';
 import { createProbePacer } from './probe-pacer.ts';
 import { createTokenBuckets } from './token-bucket.ts';
 
@@ -57,9 +58,12 @@ export interface Quotas {
    */
   reserveStorage(account: Holder, bytes: number): Promise<(storedBytes: number) => void>;
   /**
-   * Whether results of further crawls may be stored. While they may not, URLs stay in their queues.
+   * Why no result of a further crawl of the account may be stored; empty when one may. While there is
+   * a reason, URLs stay in their queues.
    */
-  mayCrawl(accountId: string): Promise<boolean>;
+  holds(accountId: string): Promise<readonly CrawlHold[]>;
+  /** The same of all accounts: what holds back each of them, and what single ones. Reads all accounts. */
+  allHolds(): Promise<AllHolds>;
   /**
    * Whether a monitoring probe may be made now: 0, or the milliseconds until its turn (see
    * {@link createProbePacer}). A host that never acknowledged a delivery of the account (see
@@ -78,6 +82,12 @@ export interface Quotas {
   replaysLeft(account: Holder): Promise<number>;
   /** Counts replayed deliveries. Throws `exhausted` unless all of them fit. */
   takeReplays(account: Holder, count: number): Promise<void>;
+}
+
+/** What holds back crawls. */
+export interface AllHolds {
+  readonly everywhere: readonly CrawlHold[];
+  readonly byAccount: ReadonlyMap<string, readonly CrawlHold[]>;
 }
 
 /** How old a cached figure of an account's use may be. A quota can be exceeded for this long. */
@@ -266,10 +276,32 @@ export function createQuotas(deps: {
       };
     },
 
-    async mayCrawl(accountId) {
-      if ((await disk.refusal()) !== undefined) return false;
-      const { usage, limits: own } = await loadKnown(accountId);
-      return !isFull(own.storageBytes, usage.storedBytes);
+    async holds(accountId) {
+      const [shortage, { usage, limits: own }] = await Promise.all([
+        disk.shortage(),
+        loadKnown(accountId),
+      ]);
+      const { storageBytes } = own;
+      return [
+        ...diskHolds(shortage),
+        ...(isFull(storageBytes, usage.storedBytes)
+          ? [storageHold(usage.storedBytes, storageBytes)]
+          : []),
+      ];
+    },
+
+    async allHolds() {
+      const [shortage, full] = await Promise.all([
+        disk.shortage(),
+        store.accounts.full(defaults.storageBytes),
+      ]);
+      const byAccount = new Map(
+        full.map(({ accountId, usedBytes, limitBytes }) => [
+          accountId,
+          [storageHold(usedBytes, limitBytes)],
+        ]),
+      );
+      return { everywhere: diskHolds(shortage), byAccount };
     },
 
     async probeWaitMs({ id, accountId, callbackUrl, isPaused }) {
@@ -309,6 +341,26 @@ export function createQuotas(deps: {
       });
     },
   };
+}
+
+function diskHolds(shortage: DiskShortage | undefined): readonly CrawlHold[] {
+  if (shortage === undefined) return [];
+  const { freeBytes, minFreeBytes } = shortage;
+  const [free, least] = [roundMegabytes(freeBytes), roundMegabytes(minFreeBytes)];
+  const detail = `the disk of the service has about ${free} free, less than the ${least} of MIN_FREE_BYTES`;
+  return [{ reason: 'disk_full', detail }];
+}
+
+function storageHold(used: number, limit: number): CrawlHold {
+  const [stored, most] = [used, limit].map((bytes) => bytes.toLocaleString('en-US'));
+  const detail = `the account has stored ${stored} bytes of the ${most} that its quota storage_bytes allows`;
+  return { reason: 'storage_full', detail };
+}
+
+/** Two digits: the text of a hold is part of what streams compare, and a disk changes all the time. */
+function roundMegabytes(bytes: number): string {
+  const megabytes = Number((bytes / 1_000_000).toPrecision(2));
+  return `${megabytes.toLocaleString('en-US')} MB`;
 }
 
 function probeTarget(accountId: string, callbackUrl: string): string {

@@ -82,7 +82,7 @@ export interface CrawlerManagementDeps {
   readonly dispatcher: Pick<Dispatcher, 'refresh' | 'abortCrawler'>;
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly clock: ServiceClock;
-  readonly quotas: Pick<Quotas, 'limits'>;
+  readonly quotas: Pick<Quotas, 'limits' | 'holds'>;
   readonly defaults: CrawlerDefaults;
   readonly attention: ReadAttention;
   /** Why a callback URL can never be called; undefined when it may be callable. */
@@ -118,14 +118,15 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
 
   async function withCounters(crawler: Crawler): Promise<CrawlerDetails> {
     const { crawlerId } = crawler;
-    const [found, scheduled] = await Promise.all([
+    const [found, scheduled, holds] = await Promise.all([
       store.crawlers.counters([crawlerId]),
       store.queue.countScheduled(crawlerId, clock.now()),
+      deps.quotas.holds(crawler.accountId),
     ]);
     const counters = found.get(crawlerId);
     // The crawler was removed after it was read.
     if (counters === undefined) throw crawlerNotFound(crawler.name, 'name');
-    const attention = deps.attention({ crawler, counters });
+    const attention = deps.attention({ crawler, counters }, holds);
     return { crawler, counters, scheduled, attention };
   }
 

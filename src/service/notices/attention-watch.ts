@@ -3,6 +3,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { MINUTE_MS } from '../../domain/durations.ts';
 import type { CrawlerOverview, Store } from '../../store/store.ts';
+import type { Quotas } from '../accounts/quotas.ts';
 import { MAX_CRAWLERS, type ReadAttention } from '../reads/overviews.ts';
 import type { Notices } from './outbox.ts';
 
@@ -22,6 +23,7 @@ export function createAttentionWatch(deps: {
   readonly store: Pick<Store, 'listings' | 'notices' | 'accounts'>;
   readonly notices: Pick<Notices, 'needsAttention'>;
   readonly attention: ReadAttention;
+  readonly quotas: Pick<Quotas, 'allHolds'>;
   readonly queueLimit: number;
   readonly clock: Clock;
 }): AttentionWatch {
@@ -29,10 +31,16 @@ export function createAttentionWatch(deps: {
   let toldAtMs = Number.NEGATIVE_INFINITY;
 
   async function read(): Promise<(CrawlerOverview & { readonly attention: Attention })[]> {
-    const found = await store.listings.troubled(deps.queueLimit, MAX_CRAWLERS);
+    const { everywhere, byAccount } = await deps.quotas.allHolds();
+    const heldAccounts = everywhere.length > 0 ? 'all' : [...byAccount.keys()];
+    const limits = { queueLimit: deps.queueLimit, heldAccounts } as const;
+    const found = await store.listings.troubled(limits, MAX_CRAWLERS);
     return found
       .filter(({ crawler }) => !isInternal(crawler))
-      .flatMap((each) => deps.attention(each).map((attention) => ({ ...each, attention })));
+      .flatMap((each) => {
+        const holds = [...everywhere, ...(byAccount.get(each.crawler.accountId) ?? [])];
+        return deps.attention(each, holds).map((attention) => ({ ...each, attention }));
+      });
   }
 
   return {

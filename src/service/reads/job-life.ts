@@ -1,3 +1,4 @@
+import type { CrawlHold } from '../../domain/attention.ts';
 import { type ServiceClock, toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import type { HeaderPair } from '../../domain/job.ts';
@@ -16,6 +17,7 @@ export type WaitsFor =
   | 'host_pause'
   | 'not_before'
   | 'retry'
+  | CrawlHold['reason']
   | 'host'
   | 'turn'
   | 'crawl'
@@ -46,6 +48,8 @@ interface LifeContext {
   /** Undefined for an inline crawl. */
   readonly crawler: Crawler | undefined;
   readonly hostWait: HostWait | undefined;
+  /** What holds back the crawls of its account. */
+  readonly holds: readonly CrawlHold[];
   readonly clock: ServiceClock;
   readonly webhook: Pick<Webhook, 'shownHeaders'>;
 }
@@ -53,7 +57,7 @@ interface LifeContext {
 /** Derives a job's life from what was found of it. */
 export function jobLife(found: FoundRid, context: LifeContext): JobLife {
   const { job, delivery, result } = found;
-  const { rid, crawler, hostWait, clock } = context;
+  const { rid, crawler, hostWait, holds, clock } = context;
   const atWall = (moment: Date): Date => toWall(clock, moment);
   const ended = delivery ?? result;
   const { pushedAt, tries } = ended?.details ?? {};
@@ -78,6 +82,8 @@ export function jobLife(found: FoundRid, context: LifeContext): JobLife {
     if (hostWait?.kind === 'paused') return waits('host_pause');
     if (notBefore !== undefined && notBefore > now) return waits('not_before', notBefore);
     if (state === 'retrying' && dueAt > now) return waits('retry', dueAt);
+    const [hold] = holds;
+    if (hold !== undefined) return waits(hold.reason);
     if (hostWait === undefined) return waits('turn');
     return { ...waits('host'), waitsUntil: hostWait.until };
   }

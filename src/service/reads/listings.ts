@@ -17,6 +17,7 @@ import type {
   Store,
 } from '../../store/store.ts';
 import type { Webhook } from '../../webhook/webhook.ts';
+import type { Quotas } from '../accounts/quotas.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 import type { HostReads, HostWait } from './host-list.ts';
 import { type JobLife, jobLife } from './job-life.ts';
@@ -77,6 +78,7 @@ export function createListings(deps: {
   readonly access: Pick<CrawlerAccess, 'find'>;
   readonly clock: ServiceClock;
   readonly waits: HostReads['waits'];
+  readonly holds: Quotas['holds'];
   readonly webhook: Pick<Webhook, 'shownHeaders'>;
 }): Listings {
   const { store, access, clock } = deps;
@@ -158,7 +160,9 @@ export function createListings(deps: {
       const crawler = crawlerId === undefined ? undefined : await ownCrawler(owner, crawlerId);
       const owned = crawler !== undefined;
       if (!owned && ownResult === undefined) throw ridNotFound('job', rid);
-      const hostWait = owned && job ? (await deps.waits(crawler))(job.host) : undefined;
+      const [waitOf, holds] =
+        owned && job ? await Promise.all([deps.waits(crawler), deps.holds(accountId)]) : [];
+      const hostWait = job && waitOf?.(job.host);
       const own = defined({
         job: owned ? job : undefined,
         delivery: owned ? delivery : undefined,
@@ -166,7 +170,14 @@ export function createListings(deps: {
       });
       return {
         crawler: owned && !isInternal(crawler) ? crawler : undefined,
-        life: jobLife(own, { rid, crawler, hostWait, clock, webhook: deps.webhook }),
+        life: jobLife(own, {
+          rid,
+          crawler,
+          hostWait,
+          holds: holds ?? [],
+          clock,
+          webhook: deps.webhook,
+        }),
         ...defined({
           job: own.job && { ...showJob(own.job), hostWait },
           delivery: own.delivery && showDelivery(own.delivery),

@@ -1,8 +1,9 @@
-import type { Attention } from '../../domain/attention.ts';
+import type { Attention, CrawlHold } from '../../domain/attention.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { CrawlerCounters } from '../../domain/crawler.ts';
 import { createLruMap, type LruMap } from '../../domain/lru-map.ts';
 import type { CrawlerOverview, ListingStore } from '../../store/store.ts';
+import type { Quotas } from '../accounts/quotas.ts';
 import { createSharedLookup } from '../shared-lookup.ts';
 
 /** What happens in a second at one crawler, or at several. */
@@ -22,8 +23,11 @@ export interface RatedCrawler extends CrawlerOverview {
   readonly attention: readonly Attention[];
 }
 
-/** Says why a crawler needs attention. */
-export type ReadAttention = (read: CrawlerOverview) => readonly Attention[];
+/** Says why a crawler needs attention, by what holds back the crawls of its account. */
+export type ReadAttention = (
+  read: CrawlerOverview,
+  holds: readonly CrawlHold[],
+) => readonly Attention[];
 
 /** All crawlers of an account at one moment, those of the service itself included. */
 export interface AccountOverview {
@@ -81,6 +85,7 @@ export function createOverviews(deps: {
   readonly listings: Pick<ListingStore, 'crawlers'>;
   readonly clock: Clock;
   readonly attention: ReadAttention;
+  readonly holds: Quotas['holds'];
   /** Default {@link MAX_CRAWLERS}. */
   readonly maxCrawlers?: number;
 }): Overviews {
@@ -92,8 +97,9 @@ export function createOverviews(deps: {
     baselines: LruMap<string, Baseline>,
     key: string,
     all: readonly CrawlerOverview[],
-    now: Date,
+    holds: readonly CrawlHold[],
   ): AccountOverview {
+    const now = deps.clock.now();
     const found = all.slice(0, maxCrawlers);
     const reading = {
       at: now.getTime(),
@@ -111,18 +117,23 @@ export function createOverviews(deps: {
       crawlers: found.map((each) => ({
         ...each,
         rates: ratesSince(from?.from, reading, each),
-        attention: deps.attention(each),
+        attention: deps.attention(each, holds),
       })),
       isPartial: all.length > found.length,
     };
   }
 
   async function readAll(accountIds: readonly string[]): Promise<Map<string, AccountOverview>> {
-    const found = await deps.listings.crawlers(accountIds, maxCrawlers + 1);
-    const now = deps.clock.now();
+    const [found, holds] = await Promise.all([
+      deps.listings.crawlers(accountIds, maxCrawlers + 1),
+      Promise.all(accountIds.map(deps.holds)),
+    ]);
     const byAccount = Map.groupBy(found, ({ crawler }) => crawler.accountId);
     return new Map(
-      accountIds.map((id) => [id, rated(ofAccounts, id, byAccount.get(id) ?? [], now)]),
+      accountIds.map((id, n) => [
+        id,
+        rated(ofAccounts, id, byAccount.get(id) ?? [], holds[n] ?? []),
+      ]),
     );
   }
 
@@ -139,9 +150,12 @@ export function createOverviews(deps: {
     readAll,
     async readNamed(accountId, text) {
       const wanted = text.toLowerCase();
-      const found = await deps.listings.crawlers([accountId], MAX_NAMED, wanted);
+      const [found, holds] = await Promise.all([
+        deps.listings.crawlers([accountId], MAX_NAMED, wanted),
+        deps.holds(accountId),
+      ]);
       if (found.length === MAX_NAMED) return read(accountId);
-      return rated(ofNames, `${accountId} ${wanted}`, found, deps.clock.now());
+      return rated(ofNames, `${accountId} ${wanted}`, found, holds);
     },
   };
 }

@@ -141,6 +141,21 @@ export function createAccounts(
       );
       return document === null ? undefined : usageOf(document);
     },
+
+    async full(defaultLimit) {
+      await increments.flush();
+      const limit = { $ifNull: ['$limits.storageBytes', defaultLimit] };
+      const found = await collections.accounts
+        .find(
+          { $expr: { $and: [{ $gt: [limit, 0] }, { $gte: ['$storedBytes', limit] }] } },
+          { projection: { storedBytes: 1, limits: 1 } },
+        )
+        .toArray();
+      return found.map(({ _id, storedBytes = 0, limits = {} }) => {
+        const { storageBytes = defaultLimit } = limits;
+        return { accountId: _id, usedBytes: storedBytes, limitBytes: storageBytes };
+      });
+    },
   };
 }
 

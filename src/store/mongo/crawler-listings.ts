@@ -1,3 +1,4 @@
+import type { Filter } from 'mongodb';
 import { LEAST_STREAK } from '../../domain/attention.ts';
 import { hasNameCharacters } from '../../domain/crawler-name.ts';
 import type { CrawlerOverview, ListingStore } from '../listing-store.ts';
@@ -55,13 +56,17 @@ export function createCrawlerListings(
     crawlers: async (accountIds, limit, nameContains) =>
       overviews(await crawlersOf(accountIds, limit, nameContains)),
 
-    async troubled(queueLimit, limit) {
-      const [paused, counted, heldUp] = await Promise.all([
-        collections.crawlers.find({ pausedByMonitor: true }, { projection: { _id: 1 } }).toArray(),
-        troubledCounts(collections, queueLimit),
+    async troubled({ queueLimit, heldAccounts }, limit) {
+      const isEach = heldAccounts === 'all';
+      const [paused, held] = await Promise.all([
+        idsOf(collections, { pausedByMonitor: true }),
+        isEach ? [] : idsOf(collections, { accountId: { $in: [...heldAccounts] } }),
+      ]);
+      const [counted, heldUp] = await Promise.all([
+        troubledCounts(collections, isEach ? 1 : queueLimit, held),
         readHeldUp(collections),
       ]);
-      const ids = new Set([...paused.map(({ _id }) => _id), ...counted, ...heldUp.keys()]);
+      const ids = new Set([...paused, ...counted, ...heldUp.keys()]);
       const found = await collections.crawlers
         .find({ _id: { $in: [...ids].toSorted().slice(0, limit) } })
         .toArray();
@@ -70,13 +75,30 @@ export function createCrawlerListings(
   };
 }
 
-/** Crawlers whose parts have many failed tries or queued jobs. Those of an earlier purge count, too. */
-async function troubledCounts(collections: Collections, queueLimit: number): Promise<string[]> {
+async function idsOf(
+  { crawlers }: Collections,
+  filter: Filter<CrawlerDocument>,
+): Promise<string[]> {
+  const found = await crawlers.find(filter, { projection: { _id: 1 } }).toArray();
+  return found.map(({ _id }) => _id);
+}
+
+/**
+ * Crawlers whose parts have many failed tries or queued jobs, or any queued job if they are among
+ * `held`. Jobs of an earlier purge count, too.
+ */
+async function troubledCounts(
+  collections: Collections,
+  queueLimit: number,
+  held: readonly string[],
+): Promise<string[]> {
+  const queued = { $add: ['$waiting', '$retrying'] };
   const sums = await sumParts(collections, 'crawlerId', ['waiting', 'retrying'], {
     paths: { crawl: 'failing.crawl.count', delivery: 'failing.delivery.count' },
     where: {
       $or: [
-        { $expr: { $gte: [{ $add: ['$waiting', '$retrying'] }, queueLimit] } },
+        { $expr: { $gte: [queued, queueLimit] } },
+        { _id: { $in: [...held] }, $expr: { $gt: [queued, 0] } },
         { crawl: { $gte: LEAST_STREAK.crawl } },
         { delivery: { $gte: LEAST_STREAK.delivery } },
       ],

@@ -29,5 +29,14 @@ export function createProxyPools({
       await proxyPools.deleteOne({ _id: accountId });
       return false;
     },
+
+    async owners(limit) {
+      const found = await proxyPools
+        .find({}, { projection: { _id: 1 } })
+        .sort({ _id: 1 })
+        .limit(limit)
+        .toArray();
+      return found.map(({ _id }) => _id);
+    },
   };
 }

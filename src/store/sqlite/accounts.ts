@@ -1,7 +1,7 @@
 import type { Account, TokenOwner } from '../../domain/account.ts';
 import { accountExists, accountHasCrawlers, tokenTaken } from '../../domain/errors.ts';
 import type { AccountLimits, AccountUsage } from '../../domain/quotas.ts';
-import type { AccountPatch, AccountStore, Paging } from '../store.ts';
+import type { AccountPatch, AccountStore, Paging, StorageUse } from '../store.ts';
 import type { InThread } from './in-thread.ts';
 import { insertRow, type Sql, type SqlRow, toDate } from './sql.ts';
 
@@ -107,6 +107,20 @@ function usage(sql: Sql, accountId: string): AccountUsage | undefined {
   };
 }
 
+function full(sql: Sql, defaultLimit: number): StorageUse[] {
+  return sql
+    .all(
+      `SELECT account_id, stored_bytes, coalesce(json_extract(limits, '$.storageBytes'), ?) most
+        FROM accounts WHERE most > 0 AND stored_bytes >= most`,
+      defaultLimit,
+    )
+    .map((row) => ({
+      accountId: String(row.account_id),
+      usedBytes: Number(row.stored_bytes),
+      limitBytes: Number(row.most),
+    }));
+}
+
 /** Adds to the stored bytes of an account. */
 export function addStored(sql: Sql, accountId: string, by: number): void {
   if (by === 0) return;
@@ -127,4 +141,5 @@ export const accounts = {
   update,
   remove,
   usage,
+  full,
 } satisfies InThread<AccountStore>;

@@ -19,6 +19,7 @@ import {
   type ListingPart,
   type ListingStore,
   type ResultSummary,
+  type TroubleLimits,
 } from '../listing-store.ts';
 import { isMatchingDelivery, isMatchingJob, isMatchingResult } from '../matches.ts';
 import type { ResultSelection } from '../store.ts';
@@ -54,14 +55,22 @@ const OVERVIEW = `SELECT c.*, d.*, h.held_up FROM crawlers c JOIN dispatch d USI
 
 const toOverview = (row: SqlRow) => ({ crawler: toCrawler(row), counters: toCounters(row) });
 
-function troubled(sql: Sql, queueLimit: number, limit: number): CrawlerOverview[] {
+function troubled(
+  sql: Sql,
+  { queueLimit, heldAccounts }: TroubleLimits,
+  limit: number,
+): CrawlerOverview[] {
+  const isEach = heldAccounts === 'all';
   return sql
     .all(
       `${OVERVIEW} WHERE c.paused_by_monitor = 1 OR d.crawl_failures >= ? OR d.delivery_failures >= ?
-        OR d.waiting + d.retrying >= ? OR h.held_up IS NOT NULL ORDER BY crawler_id LIMIT ?`,
+        OR d.waiting + d.retrying >= ? OR h.held_up IS NOT NULL OR (d.waiting + d.retrying > 0
+          AND c.account_id IN (SELECT value FROM json_each(?)))
+        ORDER BY crawler_id LIMIT ?`,
       LEAST_STREAK.crawl,
       LEAST_STREAK.delivery,
-      queueLimit,
+      isEach ? 1 : queueLimit,
+      JSON.stringify(isEach ? [] : heldAccounts),
       limit,
     )
     .map(toOverview);

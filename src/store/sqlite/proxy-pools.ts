@@ -22,5 +22,10 @@ function replace(sql: Sql, accountId: string, known: number, sealed: string): bo
   return sql.run(text, sealed, accountId, known) > 0;
 }
 
+function owners(sql: Sql, limit: number): string[] {
+  const rows = sql.all('SELECT account_id FROM proxy_pools ORDER BY account_id LIMIT ?', limit);
+  return rows.map((row) => String(row.account_id));
+}
+
 /** Pools of proxies of accounts. */
-export const proxyPools = { read, replace } satisfies InThread<ProxyPoolStore>;
+export const proxyPools = { read, replace, owners } satisfies InThread<ProxyPoolStore>;

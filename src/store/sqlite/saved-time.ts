@@ -12,3 +12,8 @@ export function readServiceTime(sql: Sql): number {
 export function saveServiceTime(sql: Sql, nowMs: number): void {
   sql.run('UPDATE service_time SET saved_ms = ? WHERE saved_ms <= ?', nowMs, nowMs - SAVE_EVERY_MS);
 }
+
+/** Writes a row as it is, to see whether the disk takes that. */
+export function tryWrite(sql: Sql): void {
+  sql.run('UPDATE service_time SET saved_ms = saved_ms');
+}

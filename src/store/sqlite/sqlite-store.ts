@@ -95,7 +95,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
         writePages.record(record, (placed) => results.put(scope, placed, now, expiresAt)),
     },
     rates: createRates(),
-    ping: async () => void (await database.call('ping', [])),
+    // A disk that is full answers reads.
+    ping: async () => void (await database.call(database.isRefused ? 'tryWrite' : 'ping', [])),
     maintain: upkeep.maintain,
     close: () => database.close(),
   };

@@ -19,6 +19,7 @@ async function findingOf(name: string, env: Record<string, string>, folder: stri
     traits: { shared: false, localDisk: folder },
     clock,
     crawlers: { lateProbes: () => Promise.resolve(0) },
+    surveyPools: () => Promise.resolve({ opened: 0, sealed: [] }),
   });
   return checks.find((check) => check.name === name)?.look();
 }

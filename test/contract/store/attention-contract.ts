@@ -6,6 +6,7 @@ import {
   claimJobs,
   finishJobs,
   makeJobs,
+  newId,
   type OpenStore,
   only,
   settleDeliveries,
@@ -92,8 +93,9 @@ export function attentionContract(open: OpenStore): void {
       'are found among all',
       withStore(open, async (bench) => {
         const { store, crawler, push } = bench;
+        const limits = { queueLimit: 3, heldAccounts: [] };
         const found = async () =>
-          (await store.listings.troubled(3, 100)).map((each) => each.crawler.crawlerId);
+          (await store.listings.troubled(limits, 100)).map((each) => each.crawler.crawlerId);
         const quiet = await crawler();
         await push(makeJobs(quiet, 2));
         expect(await found()).toEqual([]);
@@ -117,10 +119,33 @@ export function attentionContract(open: OpenStore): void {
         const all = await store.listings.crawlers([held.accountId], 9);
         expect(all.map(({ counters }) => counters.heldUp)).toEqual([heldUp]);
         expect((await bench.counters(held)).heldUp).toEqual(heldUp);
-        expect(await store.listings.troubled(3, 2)).toHaveLength(2);
+        expect(await store.listings.troubled(limits, 2)).toHaveLength(2);
         await store.hosts.save([report], at(2));
         expect((await bench.counters(held)).heldUp).toBeUndefined();
         expect(await found()).not.toContain(held.crawlerId);
+      }),
+    );
+
+    test(
+      'are those with queued URLs in accounts whose crawls are held back',
+      withStore(open, async (bench) => {
+        const { store, crawler, push } = bench;
+        const found = async (heldAccounts: readonly string[] | 'all') => {
+          const read = await store.listings.troubled({ queueLimit: 100, heldAccounts }, 100);
+          return read.map((each) => each.crawler.crawlerId).toSorted();
+        };
+        const queued = await crawler();
+        await push(makeJobs(queued, 1));
+        const empty = await crawler();
+        const purged = await crawler();
+        await push(makeJobs(purged, 1));
+        await store.queue.purge(purged.crawlerId, at(1));
+        expect(await found([])).toEqual([]);
+        expect(await found([newId()])).toEqual([]);
+        for (const held of [[queued.accountId, empty.accountId], 'all'] as const) {
+          expect(await found(held)).toContain(queued.crawlerId);
+          expect(await found(held)).not.toContain(empty.crawlerId);
+        }
       }),
     );
   });

@@ -47,6 +47,7 @@ export function deliveriesContract(open: OpenStore): void {
           listings: bench.store.listings,
           clock,
           attention: () => [],
+          holds: async () => [],
         });
         await overviews.read(made.accountId);
         const claimed = await claimDeliveries(bench.store, lease, 9, 1e9, at(100));

@@ -22,6 +22,13 @@ export function proxyPoolsContract(open: OpenStore): void {
         await bench.crash();
         expect(await bench.store.proxyPools.read(one, 2)).toEqual({ version: 3, sealed: 'last' });
         expect(await bench.store.proxyPools.read('two', 0)).toBeUndefined();
+        expect(await bench.store.proxyPools.owners(9)).toEqual([one]);
+        const { accountId: other } = await bench.account();
+        await bench.store.proxyPools.replace(other, 0, 'x');
+        expect((await bench.store.proxyPools.owners(9)).toSorted()).toEqual(
+          [one, other].toSorted(),
+        );
+        expect(await bench.store.proxyPools.owners(1)).toHaveLength(1);
       }),
     );
 

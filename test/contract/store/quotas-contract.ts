@@ -12,6 +12,7 @@ import {
   makeJob,
   makeJobs,
   makeScreenshot,
+  newId,
   type OpenStore,
   only,
   settleDeliveries,
@@ -98,6 +99,44 @@ export function quotasContract(open: OpenStore): void {
       withStore(open, async ({ store }) => {
         const orphan = store.crawlers.insert(makeCrawler('0'.repeat(24)));
         await expect(orphan).rejects.toMatchObject({ kind: 'unauthenticated' });
+      }),
+    );
+
+    test(
+      'name the accounts whose storage is full, by their own limit or that of all',
+      withStore(open, async ({ store, account }) => {
+        const put = async (accountId: string) =>
+          store.results.put(
+            { accountId, tokenType: 'normal' },
+            makeRecord({ rid: newId(), url: 'https://example.com/' }),
+            at(0),
+            EXPIRES,
+          );
+        const [common, wide, unlimited, small] = [
+          await account(),
+          await account({ limits: { storageBytes: 2 * PAGE + 1_000 } }),
+          await account({ limits: { storageBytes: 0, crawlers: 1 } }),
+          await account({ limits: { storageBytes: 1 } }),
+        ];
+        const full = async (defaultLimit: number) =>
+          new Map(
+            (await store.accounts.full(defaultLimit)).map(({ accountId, ...use }) => [
+              accountId,
+              use,
+            ]),
+          );
+        expect(await full(1)).toEqual(new Map());
+        for (const each of [common, wide, unlimited]) await put(each.accountId);
+        const used = (await store.accounts.usage(common.accountId))?.storedBytes ?? 0;
+        expect(await full(used)).toEqual(
+          new Map([[common.accountId, { usedBytes: used, limitBytes: used }]]),
+        );
+        expect(await full(used + 1)).toEqual(new Map());
+        expect(await full(0)).toEqual(new Map());
+        await put(small.accountId);
+        expect(await full(0)).toEqual(
+          new Map([[small.accountId, { usedBytes: used, limitBytes: 1 }]]),
+        );
       }),
     );
 

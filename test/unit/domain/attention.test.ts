@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { attentionOf, mergeStreaks, type Streak } from '../../../src/domain/attention.ts';
+import {
+  attentionOf,
+  type CrawlHold,
+  mergeStreaks,
+  type Streak,
+} from '../../../src/domain/attention.ts';
 import type { CrawlerCounters } from '../../../src/domain/crawler.ts';
 
 const at = (seconds: number): Date => new Date(1_700_000_000_000 + seconds * 1_000);
@@ -24,6 +29,9 @@ const streak = (count: number, since = 20, latest = 50): Streak => {
 const heldUp = { host: 'a.example', reason: 'timeout', sinceMs: at(1).getTime(), queued: 6 };
 const overBudget = { ...heldUp, reason: 'proxy_budget_used', queued: 0, hosts: 3 };
 
+const storageFull: CrawlHold = { reason: 'storage_full', detail: '9 of 9' };
+const diskFull: CrawlHold = { reason: 'disk_full', detail: '1 MB' };
+
 const runs = { pausedByUser: false, pausedByMonitor: false };
 
 test.each<
@@ -32,6 +40,7 @@ test.each<
     counters: Partial<CrawlerCounters>,
     reasons: string[],
     crawler?: Partial<typeof runs>,
+    holds?: readonly CrawlHold[],
   ]
 >([
   ['nothing happens', {}, []],
@@ -99,6 +108,23 @@ test.each<
     { waiting: 9, heldUp: { ...heldUp, reason: 'proxy_unavailable', untilMs: at(90).getTime() } },
     ['proxies_fail'],
   ],
+  ['storage is full', { waiting: 1 }, ['storage_full'], {}, [storageFull]],
+  [
+    'storage is full, and URLs wait for a retry',
+    { retrying: 1 },
+    ['storage_full'],
+    {},
+    [storageFull],
+  ],
+  ['storage is full, and nothing is queued', { running: 1 }, [], {}, [storageFull]],
+  ['storage is full, but it is paused', { waiting: 1 }, [], { pausedByUser: true }, [storageFull]],
+  [
+    'storage and disk are full, and the queue is, too',
+    { waiting: 10 },
+    ['disk_full', 'storage_full', 'queue_full'],
+    {},
+    [diskFull, storageFull],
+  ],
   [
     'all at once',
     {
@@ -109,9 +135,9 @@ test.each<
     },
     ['deliveries_fail', 'crawls_fail', 'queue_full'],
   ],
-])('%s', (_why, counters, reasons, crawler = {}) => {
+])('%s', (_why, counters, reasons, crawler = {}, holds = []) => {
   const read = { ...nothing, ...counters };
-  const found = attentionOf({ ...runs, ...crawler }, read, { crawlerQueue: 10 }, clock);
+  const found = attentionOf({ ...runs, ...crawler }, read, { crawlerQueue: 10 }, clock, holds);
   expect(found.map(({ reason }) => reason)).toEqual(reasons);
 });
 
@@ -123,13 +149,25 @@ test('trouble is told with its beginning and what was found', () => {
     last: { push: at(3) },
     heldUp: { ...heldUp, untilMs: at(90).getTime() },
   };
-  expect(attentionOf(runs, counters, { crawlerQueue: 8 }, clock)).toEqual([
+  expect(attentionOf(runs, counters, { crawlerQueue: 8 }, clock, [])).toEqual([
     {
       reason: 'host_away',
       since: at(1),
       detail: 'a.example is put aside (timeout) and has 6 of 8 queued URLs',
     },
     { reason: 'queue_full', since: at(3), detail: '8 of 8 URLs are queued' },
+  ]);
+});
+
+test.each([
+  ['its last push', { push: at(3), crawl: at(2) }, at(3)],
+  ['its last crawl', { push: at(3), crawl: at(5) }, at(5)],
+  ['its last push, when nothing was crawled yet', { push: at(3) }, at(3)],
+  ['now, when neither is known', {}, at(100)],
+])('crawls are held back since %s', (_since, last, since) => {
+  const counters = { ...nothing, waiting: 1, last };
+  expect(attentionOf(runs, counters, { crawlerQueue: 8 }, clock, [storageFull])).toEqual([
+    { ...storageFull, since },
   ]);
 });
 

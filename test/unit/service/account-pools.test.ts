@@ -28,7 +28,9 @@ function contested(races: number) {
           kept = sealed;
           return true;
         },
+        owners: async () => [],
       },
+      accounts: { get: async () => undefined },
     },
     seal: createSeal<SealedContent>(['secret'], 'pools'),
     clock: createTestClock(),

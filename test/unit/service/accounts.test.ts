@@ -89,9 +89,9 @@ test('crawls of an account whose storage is full continue as soon as its quota i
     now,
     new Date(now.getTime() + 60_000),
   );
-  expect(await quotas.mayCrawl(accountId)).toBe(false);
+  expect(await quotas.holds(accountId)).toMatchObject([{ reason: 'storage_full' }]);
   await accounts.update(name, { limits: {} });
-  expect(await quotas.mayCrawl(accountId)).toBe(true);
+  expect(await quotas.holds(accountId)).toEqual([]);
 });
 
 test('a rotated token works instead of the old one, the other token stays', async () => {

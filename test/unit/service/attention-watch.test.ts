@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import { attentionOf } from '../../../src/domain/attention.ts';
+import { createRid } from '../../../src/domain/rid.ts';
 import { createAttentionWatch } from '../../../src/service/notices/attention-watch.ts';
 import { createNotices } from '../../../src/service/notices/outbox.ts';
+import { makeRecord } from '../../contract/store/outcomes.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { createFrozenClock } from '../../support/test-clock.ts';
 import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
@@ -15,7 +17,8 @@ const LIMIT = 2;
 async function startWatch() {
   const opened = await openEmbeddedStore();
   const { store } = opened;
-  const { account, crawlers, pushing } = createUseCases(store);
+  const accountLimits = { storageBytes: 1 };
+  const { account, crawlers, pushing, quotas } = createUseCases(store, { accountLimits });
   const clock = createFrozenClock();
   const mails: string[] = [];
   const notices = createNotices({
@@ -45,8 +48,9 @@ async function startWatch() {
   const watch = createAttentionWatch({
     store,
     notices,
-    attention: ({ crawler, counters }) =>
-      attentionOf(crawler, counters, { crawlerQueue: LIMIT }, clock),
+    attention: ({ crawler, counters }, holds) =>
+      attentionOf(crawler, counters, { crawlerQueue: LIMIT }, clock, holds),
+    quotas,
     queueLimit: LIMIT,
     clock,
   });
@@ -55,6 +59,14 @@ async function startWatch() {
     mails,
     watch,
     fill,
+    /** Stores a result, which fills the storage of the account, and lets the crawlers run. */
+    async store(): Promise<void> {
+      const { accountId } = normal.account;
+      const record = makeRecord({ rid: createRid(clock.now()), url: 'https://a.example/' });
+      const expiresAt = new Date(clock.now().getTime() + HOUR);
+      await store.results.put({ accountId, tokenType: 'normal' }, record, clock.now(), expiresAt);
+      for (const name of Object.keys(names)) await crawlers.unpause(normal, name);
+    },
     purge: () => crawlers.purge(normal, 'loud'),
     /** Looks every ten seconds for a while. */
     async pass(ms: number): Promise<void> {
@@ -105,6 +117,8 @@ test('crawlers are counted by reason', async () => {
   await using world = await startWatch();
   const none = {
     paused_by_monitor: 0,
+    disk_full: 0,
+    storage_full: 0,
     deliveries_fail: 0,
     crawls_fail: 0,
     host_away: 0,
@@ -115,4 +129,13 @@ test('crawlers are counted by reason', async () => {
   expect(await world.watch.counts()).toEqual(none);
   await world.fill();
   expect(await world.watch.counts()).toEqual({ ...none, queue_full: 2 });
+});
+
+test('crawlers with queued URLs are counted while the storage of their account is full', async () => {
+  await using world = await startWatch();
+  await world.fill();
+  await world.store();
+  expect(await world.watch.counts()).toMatchObject({ storage_full: 2, disk_full: 0 });
+  await world.purge();
+  expect(await world.watch.counts()).toMatchObject({ storage_full: 1 });
 });

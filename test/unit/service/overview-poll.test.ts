@@ -39,6 +39,7 @@ function watchesOf(
     listings: store.listings,
     clock,
     attention: () => [],
+    holds: async () => [],
     ...(maxCrawlers === undefined ? {} : { maxCrawlers }),
   });
   return createWatches({
@@ -154,7 +155,12 @@ test('a thousand crawlers are sorted and filtered with one call of the store', a
   const names = Array.from({ length: 1_000 }, (_, n) => `crawler-${String(n).padStart(4, '0')}`);
   await Promise.all(names.map((name) => crawlers.create(normal, name, { settings: {} })));
   const list = createCrawlerList({
-    overviews: createOverviews({ listings: store.listings, clock, attention: () => [] }),
+    overviews: createOverviews({
+      listings: store.listings,
+      clock,
+      attention: () => [],
+      holds: async () => [],
+    }),
   });
   const page = await list(normal, {
     nameContains: '-09',
@@ -181,7 +187,13 @@ test('of an account with too many crawlers the first are listed and watched, and
   const listed = async (maxCrawlers: number, nameContains: string) => {
     const { listings } = store;
     const list = createCrawlerList({
-      overviews: createOverviews({ listings, clock, attention: () => [], maxCrawlers }),
+      overviews: createOverviews({
+        listings,
+        clock,
+        attention: () => [],
+        holds: async () => [],
+        maxCrawlers,
+      }),
     });
     const page = await list(normal, {
       nameContains,
@@ -252,6 +264,7 @@ test('lists and watches of one account that are asked for again and again read i
   let readings = 0;
   const overviews = createOverviews({
     attention: () => [],
+    holds: async () => [],
     clock: createTestClock(),
     listings: {
       async crawlers() {

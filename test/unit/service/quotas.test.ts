@@ -60,11 +60,16 @@ test('pushes cost one look at the account’s use a second, and count what was q
 test('an account’s own limit counts before the service’s, and 0 is no limit', async () => {
   const own = setUp({ storageBytes: 10 }, { storageBytes: 0 });
   own.use({ storedBytes: 1_000_000 });
-  expect(await own.quotas.mayCrawl('account')).toBe(true);
+  expect(await own.quotas.holds('account')).toEqual([]);
   expect(await own.quotas.admit(own.account, [1])).toMatchObject({ refusal: undefined });
   const other = setUp({ storageBytes: 10 });
   other.use({ storedBytes: 10 });
-  expect(await other.quotas.mayCrawl('account')).toBe(false);
+  expect(await other.quotas.holds('account')).toEqual([
+    {
+      reason: 'storage_full',
+      detail: 'the account has stored 10 bytes of the 10 that its quota storage_bytes allows',
+    },
+  ]);
   await expect(other.quotas.assertStorage(other.account, 'store')).rejects.toMatchObject({
     kind: 'invalid',
     reason: 'storage_bytes_quota_exceeded',

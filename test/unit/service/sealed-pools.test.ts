@@ -40,7 +40,9 @@ function createDatabase() {
               kept = { version: known + 1, sealed };
               return true;
             },
+            owners: async () => (kept === undefined ? [] : ['account']),
           },
+          accounts: { get: async () => undefined },
         },
         seal: createSeal<SealedContent>(secrets, 'pools'),
         clock,

@@ -6,7 +6,9 @@ import { Moment } from '../../format/moment.tsx';
 import { Link } from '../../shell/route.tsx';
 import { LiveNotice } from '../../ui/notice.tsx';
 
-/** What a reason is called, and which tab of the crawler shows more of it. */
+const STORAGE = ['/storage', 'Storage'] as const;
+
+/** What a reason is called, and which tab of the crawler, or other page, shows more of it. */
 const REASONS: Readonly<
   Record<AttentionReason, { readonly title: string; readonly tab: readonly [string, string] }>
 > = {
@@ -29,6 +31,8 @@ const REASONS: Readonly<
     title: 'Proxy budget used',
     tab: ['settings', 'Settings'],
   },
+  [AttentionReason.STORAGE_FULL]: { title: 'Storage full', tab: STORAGE },
+  [AttentionReason.DISK_FULL]: { title: 'Disk full', tab: STORAGE },
   [AttentionReason.QUEUE_FULL]: { title: 'Queue full', tab: ['jobs', 'Queue'] },
 };
 
@@ -75,7 +79,10 @@ export function AttentionNotices({ crawler }: { readonly crawler: Crawler }) {
               Since <Moment at={since} />: {detail}.
             </p>
             <p>
-              {nextStep} <Link to={`/crawlers/${crawler.name}/${tab[0]}`}>{tab[1]}</Link>
+              {nextStep}{' '}
+              <Link to={tab[0].startsWith('/') ? tab[0] : `/crawlers/${crawler.name}/${tab[0]}`}>
+                {tab[1]}
+              </Link>
             </p>
           </LiveNotice>
         );

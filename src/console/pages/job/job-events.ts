@@ -29,6 +29,8 @@ const WAITS: Readonly<Record<string, string>> = {
   host_pause: 'Waits: its host is paused',
   not_before: 'Waits for the time that its push named',
   retry: 'Waits for a retry',
+  disk_full: 'Waits: the disk of the service is almost full, so nothing is crawled',
+  storage_full: 'Waits: the storage of the account is full, so nothing is crawled',
   host: 'Waits for its host',
   turn: 'Waits for a free slot',
   crawl: 'Is being crawled',

@@ -65,17 +65,17 @@ export function createBatches({ sql, disk, mark, answer }: BatchesDeps): Batches
   }
 
   async function work(calls: readonly CallMessage[]): Promise<void> {
-    const { answers, committed } = performBatch(sql, calls, mark);
+    const { answers, committed, refused } = performBatch(sql, calls, mark);
     if (!committed) {
-      answer({ answers, committed });
+      answer({ answers, committed, refused });
       return;
     }
     const isEarly = (_: unknown, at: number): boolean => answersEarly(calls[at]?.operation ?? '');
     const early = answers.filter(isEarly);
-    if (early.length > 0) answer({ answers: early, committed: false });
+    if (early.length > 0) answer({ answers: early, committed: false, refused: false });
     await disk.sync('log');
     mark.write();
-    answer({ answers: answers.filter((each, at) => !isEarly(each, at)), committed });
+    answer({ answers: answers.filter((each, at) => !isEarly(each, at)), committed, refused });
     await moveLog();
   }
 
@@ -122,13 +122,27 @@ function performBatch(sql: Sql, calls: readonly CallMessage[], mark?: LogMark): 
       mark?.count();
     }
     sql.exec('COMMIT');
-    return { answers, committed };
+    return { answers, committed, refused: answers.some(isRefused) };
   } catch (error) {
     // The whole batch was rolled back, so every call in it fails.
     const failure = toErrorMessage(error);
     if (begun) tryRollback(sql);
-    return { answers: calls.map(({ id }) => ({ id, error: failure })), committed: false };
+    const answers = calls.map(({ id }) => ({ id, error: failure }));
+    return { answers, committed: false, refused: answers.some(isRefused) };
   }
+}
+
+/** Primary result codes of SQLite: SQLITE_READONLY, SQLITE_IOERR and SQLITE_FULL. */
+const REFUSED_BY_DISK: readonly number[] = [8, 10, 13];
+
+function isRefused(answer: Answer): boolean {
+  const cause = 'error' in answer ? answer.error.cause : undefined;
+  // The lowest byte of a result code is its primary code.
+  return (
+    cause instanceof Error &&
+    'errcode' in cause &&
+    REFUSED_BY_DISK.includes(Number(cause.errcode) & 0xff)
+  );
 }
 
 /** Calls that follow one another and are performed together, else alone. */

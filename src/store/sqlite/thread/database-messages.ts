@@ -41,6 +41,8 @@ export interface BatchMessage {
   readonly answers: readonly Answer[];
   /** Whether the batch wrote. */
   readonly committed: boolean;
+  /** Whether the disk has refused one of its writes. */
+  readonly refused: boolean;
 }
 
 /**

@@ -100,11 +100,18 @@ async function copyTo(
     } catch (error) {
       if (error instanceof CopyIsWhole) return answer({ backup: id, done: true });
       if (tried === FIRST_STEP.tries || !metWriter(error)) {
-        return answer({ backup: id, error: toErrorMessage(error) });
+        return answer({ backup: id, error: toErrorMessage(ofCopy(error)) });
       }
     }
     await sleep(FIRST_STEP.waitMs);
   }
+}
+
+/** SQLITE_FULL is the disk of the copy: of the database it only reads. */
+function ofCopy(error: unknown): unknown {
+  const isFull = error instanceof Error && 'errcode' in error && error.errcode === 13;
+  if (!isFull) return error;
+  return new DomainError('unavailable', 'backup_no_room', 'The disk of the copy is full.');
 }
 
 function metWriter(error: unknown): boolean {

@@ -39,6 +39,8 @@ export interface SqliteDatabase {
   backup(path: string, onProgress: (copied: number, total: number) => void): Promise<void>;
   /** Number of batches that wrote; each cost one sync to disk. */
   readonly commits: number;
+  /** Whether the latest write failed because of the disk. */
+  readonly isRefused: boolean;
   /** Number of calls so far. */
   readonly begun: number;
   /** Closes the database after all earlier calls. */
@@ -89,6 +91,7 @@ export async function openSqliteDatabase(
   });
   let nextId = 0;
   let commits = 0;
+  let isRefused = false;
   let closing = false;
   let ended = false;
 
@@ -97,8 +100,9 @@ export async function openSqliteDatabase(
       takeBackupAnswer(message);
       return;
     }
-    const { answers, committed } = message;
+    const { answers, committed, refused } = message;
     if (committed) commits += 1;
+    if (committed || refused) isRefused = refused;
     for (const answer of answers) {
       const pending = waiting.get(answer.id);
       waiting.delete(answer.id);
@@ -156,6 +160,9 @@ export async function openSqliteDatabase(
     },
     get begun() {
       return nextId;
+    },
+    get isRefused() {
+      return isRefused;
     },
     get commits() {
       return commits;

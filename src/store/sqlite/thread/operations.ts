@@ -15,6 +15,7 @@ import { proxyPools } from '../proxy-pools.ts';
 import { type PushArguments, pushTogether } from '../push.ts';
 import { queue } from '../queue.ts';
 import { results } from '../results.ts';
+import { tryWrite } from '../saved-time.ts';
 import { screenshots } from '../screenshots.ts';
 import type { Sql, SqlRow, SqlValue } from '../sql.ts';
 import { stats } from '../stats.ts';
@@ -53,6 +54,7 @@ export const operations: ReadonlyMap<string, Operation> = new Map<string, Operat
   ['maintain', maintain],
   ['sweep', sweep],
   ['ping', (sql: Sql) => sql.get('SELECT 1')],
+  ['tryWrite', tryWrite],
   ...Object.entries({ ...aggregates, pages }).flatMap(([aggregate, methods]) =>
     Object.entries(methods).map(
       ([name, operation]) => [`${aggregate}.${name}`, operation as Operation] as const,
@@ -73,7 +75,7 @@ type Aggregates = typeof aggregates;
  * what they wrote is on disk.
  */
 const READS: { readonly [Name in keyof Aggregates]: readonly (keyof Aggregates[Name])[] } = {
-  accounts: ['findByTokenHash', 'findByName', 'get', 'list', 'usage'],
+  accounts: ['findByTokenHash', 'findByName', 'get', 'list', 'usage', 'full'],
   crawlers: ['findByName', 'get', 'list', 'counters', 'lateProbes'],
   queue: ['look', 'find', 'countScheduled'],
   batches: ['get', 'list'],
@@ -96,7 +98,7 @@ const READS: { readonly [Name in keyof Aggregates]: readonly (keyof Aggregates[N
   processes: [],
   cookieSessions: [],
   audit: ['list'],
-  proxyPools: ['read'],
+  proxyPools: ['read', 'owners'],
 };
 
 /** The names of {@link READS}. */
