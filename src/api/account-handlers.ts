@@ -39,7 +39,7 @@ export function accountHandlers(deps: {
     pushesPaused: queued > deps.accountQueueLimit,
     createdAt: timestampFromDate(account.createdAt),
     limits: limitsMessage(account.limits),
-    ...defined({ quotas: quotas === undefined ? undefined : quotasMessage(quotas) }),
+    quotas: quotas === undefined ? undefined : quotasMessage(quotas),
   });
 
   return toMethods(AccountService, {

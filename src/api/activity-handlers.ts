@@ -115,11 +115,9 @@ export function activityHandlers(deps: {
         rid: request.rid,
         crawler: crawler?.name ?? '',
         ...toLifeMessage(found.life),
-        ...defined({
-          job: job && toJobMessage(job),
-          result: result && toResultMessage(result),
-          delivery: delivery && toDeliveryMessage(delivery),
-        }),
+        job: job && toJobMessage(job),
+        result: result && toResultMessage(result),
+        delivery: delivery && toDeliveryMessage(delivery),
       };
     },
 

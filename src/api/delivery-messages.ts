@@ -5,7 +5,6 @@ import {
   type DeliverySchema,
   DeliveryState,
 } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
-import { defined } from '../domain/defined.ts';
 import type { DeliveryAttempt, DeliverySummary } from '../domain/delivery.ts';
 import { nameOnWire, optionalTimestamp } from './crawler-messages.ts';
 
@@ -46,14 +45,12 @@ export function toDeliveryMessage(
     sizeBytes: BigInt(summary.size),
     state: STATES[summary.state],
     createdAt: timestampFromDate(summary.createdAt),
-    ...defined({
-      failure,
-      metadata,
-      batch,
-      event,
-      againOf,
-      nextAttemptAt: optionalTimestamp(summary.nextAttemptAt),
-    }),
+    failure,
+    metadata,
+    batch,
+    event,
+    againOf,
+    nextAttemptAt: optionalTimestamp(summary.nextAttemptAt),
     attempts: summary.attempts.map(toAttemptMessage),
   };
 }

@@ -6,7 +6,6 @@ import {
   HostWaitKind,
   type HostWaitSchema,
 } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
-import { defined } from '../domain/defined.ts';
 import { invalidField } from '../domain/errors.ts';
 import { integerInRange } from '../domain/limits.ts';
 import type { HostManagement } from '../service/crawlers/host-management.ts';
@@ -79,7 +78,7 @@ export function hostHandlers(deps: {
 /** What a host is waited for, on the wire. */
 export function toHostWaitMessage(wait: HostWait): MessageInitShape<typeof HostWaitSchema> {
   const { kind, reason, until } = wait;
-  return { kind: WAIT_KINDS[kind], reason, ...defined({ until: optionalTimestamp(until) }) };
+  return { kind: WAIT_KINDS[kind], reason, until: optionalTimestamp(until) };
 }
 
 function toHostMessage(row: ListedHost): MessageInitShape<typeof HostSchema> {
@@ -92,11 +91,9 @@ function toHostMessage(row: ListedHost): MessageInitShape<typeof HostSchema> {
     failures: toFailureCounts(row.failures),
     perSecond,
     meanMs: Math.round(row.meanMs),
-    ...defined({
-      queued: queued === undefined ? undefined : BigInt(queued),
-      nextDueAt: optionalTimestamp(row.nextDueAt),
-      lastTryAt: optionalTimestamp(row.lastTryAt),
-      wait: wait && toHostWaitMessage(wait),
-    }),
+    queued: queued === undefined ? undefined : BigInt(queued),
+    nextDueAt: optionalTimestamp(row.nextDueAt),
+    lastTryAt: optionalTimestamp(row.lastTryAt),
+    wait: wait && toHostWaitMessage(wait),
   };
 }

@@ -9,7 +9,6 @@ import {
   StatsService,
   type TimelinePointSchema,
 } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
-import { defined } from '../domain/defined.ts';
 import { type DayField, dayFields, type HistoryDay } from '../domain/stats.ts';
 import {
   TIMELINE_RANGES,
@@ -93,11 +92,9 @@ function pointMessage(point: TimelinePoint): MessageInitShape<typeof TimelinePoi
     at: timestampFromDate(at),
     missing,
     ...Object.fromEntries(numbers),
-    ...defined({
-      queued: queued === undefined ? undefined : BigInt(queued),
-      medianMs,
-      p95Ms,
-    }),
+    queued: queued === undefined ? undefined : BigInt(queued),
+    medianMs,
+    p95Ms,
   };
 }
 
