@@ -34,9 +34,8 @@ export function statsHandlers(deps: {
   const { statistics, timelines, quotas, limits } = deps;
   return toMethods(StatsService, {
     async getTimeline(request, call) {
-      const owner = callerOf(call);
       const range = RANGES[request.range] ?? 'hour';
-      const found = await timelines.read(owner, request.crawlers, range);
+      const found = await timelines.read(callerOf(call), request.crawlers, range);
       return {
         stepSeconds: TIMELINE_RANGES[range].stepMs / 1_000,
         crawlers: found.map(({ name, points }) => ({ name, points: points.map(pointMessage) })),
