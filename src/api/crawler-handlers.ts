@@ -25,7 +25,7 @@ export function crawlerHandlers(deps: {
   readonly crawlers: CrawlerManagement;
   readonly jobs: JobManagement;
   readonly asyncJobs: AsyncJobs;
-  readonly listByActivity: ListCrawlers;
+  readonly listCrawlers: ListCrawlers;
   readonly testDelivery: TestDelivery;
   readonly clock: Clock;
 }): Method[] {
