@@ -23,33 +23,12 @@ export function toDeliveryState(value: DeliveryState): DeliverySummary['state'] 
 export function toDeliveryMessage(
   summary: DeliverySummary,
 ): MessageInitShape<typeof DeliverySchema> {
-  const {
-    rid,
-    url,
-    pushedUrl,
-    cbStatus,
-    originalStatus,
-    failure,
-    metadata,
-    batch,
-    event,
-    againOf,
-  } = summary;
   return {
-    rid,
-    url,
-    pushedUrl,
-    cbStatus,
-    pcStatus: cbStatus,
-    originalStatus,
+    ...summary,
+    pcStatus: summary.cbStatus,
     sizeBytes: BigInt(summary.size),
     state: STATES[summary.state],
     createdAt: timestampFromDate(summary.createdAt),
-    failure,
-    metadata,
-    batch,
-    event,
-    againOf,
     nextAttemptAt: optionalTimestamp(summary.nextAttemptAt),
     attempts: summary.attempts.map(toAttemptMessage),
   };

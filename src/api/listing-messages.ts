@@ -71,23 +71,14 @@ export function toFailureKind(value: FailureKind): DomainFailureKind {
 
 /** A queued job on the wire. */
 export function toJobMessage(job: WaitingJob): MessageInitShape<typeof QueuedJobSchema> {
-  const { rid, url, method, state, retry, lastFailure, climbed, metadata, batch, againOf } = job;
   return {
-    rid,
-    url,
-    method,
-    state: JOB_STATES[state],
-    tries: retry,
-    priority: job.priority,
+    ...job,
+    state: JOB_STATES[job.state],
+    tries: job.retry,
     pushedAt: timestampFromDate(job.createdAt),
     nextTryAt: timestampFromDate(job.dueAt),
     firstTriedAt: optionalTimestamp(job.firstTriedAt),
     queueDeadline: optionalTimestamp(job.queueDeadline),
-    lastFailure,
-    climbed,
-    metadata,
-    batch,
-    againOf,
     notBefore: optionalTimestamp(job.notBefore),
     hostWait: job.hostWait && toHostWaitMessage(job.hostWait),
   };

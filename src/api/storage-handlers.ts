@@ -207,15 +207,10 @@ async function toGzip(result: StoredResult, call: Call): Promise<StoredResult> {
 async function resultMessage(result: StoredResult, call: Call): Promise<ResultMessage> {
   const { body } = await toGzip(result, call);
   return {
-    rid: result.rid,
-    url: result.url,
-    pushedUrl: result.pushedUrl,
-    cbStatus: result.cbStatus,
+    ...result,
+    ...result.details,
     pcStatus: result.cbStatus,
-    originalStatus: result.originalStatus,
     storedAt: timestampFromDate(result.storedAt),
     body: body === result.body ? Uint8Array.from(body) : body,
-    contentType: result.contentType,
-    ...result.details,
   };
 }
