@@ -93,7 +93,8 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
         const writes = jobWrites(writing, facts, work.ended, work.started);
         const { ended, started, repeated } = writes;
         const written = { ended, started, repeated, settled: new Set(settled) };
-        if (writes.rids.length + settled.length + work.claimed.length === 0) return written;
+        const changes = [writes.gone, writes.updates, settled, work.claimed];
+        if (changes.every(({ length }) => length === 0)) return written;
         const lane = await lanes.enlist(crawlerId, 'turn', now, epoch);
         try {
           await lanes.write(
