@@ -22,7 +22,6 @@ import { usePages } from '../../ui/use-pages.ts';
 import { StatusBadge } from '../results/status-badge.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
 import { AttemptList, DeliveryStateBadge } from './delivery-view.tsx';
-import { fileRow } from './file-row.ts';
 import { MatchActions } from './match-actions.tsx';
 import { addressFilter, FilterBar } from './match-filter.tsx';
 
@@ -67,19 +66,14 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
   const open = query.value.get('delivery') ?? '';
   const clients = clientsFor(view.type);
   const filter = addressFilter();
-  const read = (pageSize: number, pageToken: string, signal?: AbortSignal) =>
-    clients.activity.listDeliveries(
+  const read = async (pageToken: string, pageSize: number, signal?: AbortSignal) => {
+    const { deliveries: rows, nextPageToken } = await clients.activity.listDeliveries(
       { name, state: STATE_OF[state.value], filter: filter.message, pageSize, pageToken },
       signal && { signal },
     );
-  const pages = usePages(
-    `deliveries ${name} ${state.value} ${filter.key}`,
-    async (pageToken, pageSize, signal) => {
-      const { deliveries, nextPageToken } = await read(pageSize, pageToken, signal);
-      return { rows: deliveries, nextPageToken };
-    },
-    view.changes,
-  );
+    return { rows, nextPageToken };
+  };
+  const pages = usePages(`deliveries ${name} ${state.value} ${filter.key}`, read, view.changes);
   const replay = useAction(async (rids: readonly string[]) => {
     const { replayed } = await clients.crawlers.replayDeliveries(
       rids.length === 1 ? { name, rid: rids[0] ?? '' } : { name, rids: [...rids] },
@@ -144,11 +138,8 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
             },
           ]}
           fields={FIELDS}
-          read={async (pageSize, pageToken) => {
-            const { deliveries, nextPageToken } = await read(pageSize, pageToken);
-            const rows = deliveries.map((each) => fileRow(DeliverySchema, each));
-            return { rows, nextPageToken };
-          }}
+          desc={DeliverySchema}
+          read={read}
           onEnd={pages.refresh}
         />
       </div>
