@@ -13,6 +13,7 @@ import { count } from '../../format/numbers.ts';
 import { query, queryField, setQuery } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
+import { countColumn } from '../../ui/data-table.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
@@ -183,12 +184,7 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
             title: 'Crawl',
             cell: ({ cbStatus }) => <StatusBadge cbStatus={cbStatus} />,
           },
-          {
-            id: 'attempts',
-            title: 'Attempts',
-            number: true,
-            cell: ({ attempts }) => count(attempts.at(-1)?.attempt ?? 0),
-          },
+          countColumn<Delivery>('Attempts', ({ attempts }) => attempts.at(-1)?.attempt ?? 0),
           { id: 'at', title: 'Crawled', cell: ({ createdAt }) => <Moment at={createdAt} /> },
           {
             id: 'actions',
