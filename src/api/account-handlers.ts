@@ -18,7 +18,7 @@ import { limitsMessage, quotasMessage, toLimits } from './quota-messages.ts';
 export function accountHandlers(deps: {
   readonly authenticator: Authenticator;
   readonly accounts: AccountManagement;
-  readonly accountQueueLimit: number;
+  readonly limits: { readonly accountQueue: number };
   readonly logger: Logger;
 }): Method[] {
   const { authenticator, accounts } = deps;
@@ -36,10 +36,10 @@ export function accountHandlers(deps: {
     name: account.name,
     email: account.email,
     queued: BigInt(queued),
-    pushesPaused: queued > deps.accountQueueLimit,
+    pushesPaused: queued > deps.limits.accountQueue,
     createdAt: timestampFromDate(account.createdAt),
     limits: limitsMessage(account.limits),
-    ...defined({ quotas: quotas === undefined ? undefined : quotasMessage(quotas) }),
+    quotas: quotas === undefined ? undefined : quotasMessage(quotas),
   });
 
   return toMethods(AccountService, {

@@ -59,9 +59,8 @@ export function activityHandlers(deps: {
     },
 
     async listJobs(request, call) {
-      const owner = callerOf(call);
       const { rows, cursor } = await listings.jobs(
-        owner,
+        callerOf(call),
         request.name,
         toQueuedState('state', request.state),
         toListingPart(request),
@@ -71,9 +70,8 @@ export function activityHandlers(deps: {
     },
 
     async listResults(request, call) {
-      const owner = callerOf(call);
       const { rows, cursor } = await listings.results(
-        owner,
+        callerOf(call),
         request.name,
         toCrawlOutcome(request.outcome),
         toListingPart(request),
@@ -83,9 +81,8 @@ export function activityHandlers(deps: {
     },
 
     async listDeliveries(request, call) {
-      const owner = callerOf(call);
       const { rows, cursor } = await listings.deliveries(
-        owner,
+        callerOf(call),
         request.name,
         defined({
           state: toDeliveryState(request.state),
@@ -98,9 +95,8 @@ export function activityHandlers(deps: {
     },
 
     async listFailures(request, call) {
-      const owner = callerOf(call);
       const { groups, examined, hasMore } = await deps.listFailures(
-        owner,
+        callerOf(call),
         request.name,
         toFailureKind(request.kind),
       );
@@ -108,24 +104,20 @@ export function activityHandlers(deps: {
     },
 
     async findRid(request, call) {
-      const owner = callerOf(call);
-      const found = await listings.find(owner, request.rid);
+      const found = await listings.find(callerOf(call), request.rid);
       const { crawler, job, result, delivery } = found;
       return {
         rid: request.rid,
         crawler: crawler?.name ?? '',
         ...toLifeMessage(found.life),
-        ...defined({
-          job: job && toJobMessage(job),
-          result: result && toResultMessage(result),
-          delivery: delivery && toDeliveryMessage(delivery),
-        }),
+        job: job && toJobMessage(job),
+        result: result && toResultMessage(result),
+        delivery: delivery && toDeliveryMessage(delivery),
       };
     },
 
     async search(request, call) {
-      const owner = callerOf(call);
-      const found = await deps.search(owner, request.query, call.signal);
+      const found = await deps.search(callerOf(call), request.query, call.signal);
       const hits = found.hits.map(({ at, ...hit }) => ({ ...hit, at: timestampFromDate(at) }));
       return { ...found, crawlers: [...found.crawlers], hits };
     },

@@ -20,17 +20,14 @@ export function asyncJobHandlers(deps: {
       return { jobs: rows.map(toRequestInfo), nextPageToken: toPageToken(cursor) };
     },
     async findAsyncJob(request, call) {
-      const owner = callerOf(call);
-      return toJobStatus(request.rid, await asyncJobs.find(owner, request.rid));
+      return toJobStatus(request.rid, await asyncJobs.find(callerOf(call), request.rid));
     },
     async deleteAsyncJob(request, call) {
-      const owner = callerOf(call);
-      await asyncJobs.remove(owner, request.rid);
+      await asyncJobs.remove(callerOf(call), request.rid);
       return { rid: request.rid };
     },
     async purgeAsyncJobs(_request, call) {
-      const owner = callerOf(call);
-      return { purged: BigInt(await asyncJobs.purge(owner)) };
+      return { purged: BigInt(await asyncJobs.purge(callerOf(call))) };
     },
   };
 }

@@ -6,7 +6,6 @@ import {
   BatchState,
 } from '../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { type Batch, failedOf, leftOf, removedOf } from '../domain/batch.ts';
-import { defined } from '../domain/defined.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
 import type { TokenWatch } from '../service/accounts/token-watch.ts';
 import type { BatchManagement } from '../service/batches/batches.ts';
@@ -73,12 +72,10 @@ function toBatchMessage(batch: Batch): MessageInitShape<typeof BatchSchema> {
     percent: batch.accepted === 0 ? 0 : Math.round((1_000 * ended) / batch.accepted) / 10,
     createdAt: timestampFromDate(batch.createdAt),
     lastPushedAt: timestampFromDate(batch.lastPushedAt),
-    ...defined({
-      secondsLeft: secondsLeft(batch, left),
-      lastEndedAt: optionalTimestamp(batch.lastEndedAt),
-      closedAt: optionalTimestamp(batch.closedAt),
-      completedAt: optionalTimestamp(batch.completedAt),
-    }),
+    secondsLeft: secondsLeft(batch, left),
+    lastEndedAt: optionalTimestamp(batch.lastEndedAt),
+    closedAt: optionalTimestamp(batch.closedAt),
+    completedAt: optionalTimestamp(batch.completedAt),
   };
 }
 

@@ -25,7 +25,7 @@ export function crawlerHandlers(deps: {
   readonly crawlers: CrawlerManagement;
   readonly jobs: JobManagement;
   readonly asyncJobs: AsyncJobs;
-  readonly listByActivity: ListCrawlers;
+  readonly listCrawlers: ListCrawlers;
   readonly testDelivery: TestDelivery;
   readonly clock: Clock;
 }): Method[] {
@@ -37,8 +37,7 @@ export function crawlerHandlers(deps: {
   return toMethods(CrawlerService, {
     ...asyncJobHandlers(deps),
     async createCrawler(request, call) {
-      const owner = callerOf(call);
-      const made = await crawlers.create(owner, request.name, toCrawlerInput(request));
+      const made = await crawlers.create(callerOf(call), request.name, toCrawlerInput(request));
       const secret = made.created ? made.crawler.webhookSecrets[0]?.secret : undefined;
       const shown = secret === undefined ? {} : { webhookSecret: secret };
       return { crawler: { ...toMessage(made), ...shown }, created: made.created };
@@ -47,55 +46,44 @@ export function crawlerHandlers(deps: {
       return listCrawlers(callerOf(call), request);
     },
     async getCrawler(request, call) {
-      const owner = callerOf(call);
-      return { crawler: toMessage(await crawlers.details(owner, request.name)) };
+      return { crawler: toMessage(await crawlers.details(callerOf(call), request.name)) };
     },
     async updateCrawler(request, call) {
-      const owner = callerOf(call);
       const { name, etag } = request;
-      const updated = await crawlers.update(owner, name, toCrawlerInput(request), etag);
+      const updated = await crawlers.update(callerOf(call), name, toCrawlerInput(request), etag);
       return { crawler: toMessage(updated) };
     },
     async pauseCrawler(request, call) {
-      const owner = callerOf(call);
-      return { crawler: toMessage(await crawlers.pause(owner, request.name)) };
+      return { crawler: toMessage(await crawlers.pause(callerOf(call), request.name)) };
     },
     async unpauseCrawler(request, call) {
-      const owner = callerOf(call);
-      return { crawler: toMessage(await crawlers.unpause(owner, request.name)) };
+      return { crawler: toMessage(await crawlers.unpause(callerOf(call), request.name)) };
     },
     async purgeCrawler(request, call) {
-      const owner = callerOf(call);
-      return { purged: BigInt(await crawlers.purge(owner, request.name)) };
+      return { purged: BigInt(await crawlers.purge(callerOf(call), request.name)) };
     },
     async deleteCrawler(request, call) {
-      const owner = callerOf(call);
-      return { purged: BigInt(await crawlers.remove(owner, request.name)) };
+      return { purged: BigInt(await crawlers.remove(callerOf(call), request.name)) };
     },
     async deleteJob(request, call) {
-      const owner = callerOf(call);
-      await jobs.remove(owner, request.name, request.rid);
+      await jobs.remove(callerOf(call), request.name, request.rid);
       return { rid: request.rid };
     },
     async findJob(request, call) {
-      const owner = callerOf(call);
       const { rid } = request;
-      return toJobStatus(rid, await jobs.find(owner, request.name, rid));
+      return toJobStatus(rid, await jobs.find(callerOf(call), request.name, rid));
     },
     async rotateWebhookSecret(request, call) {
-      const owner = callerOf(call);
-      const { secret, previousUntil } = await crawlers.rotateSecret(owner, request.name);
+      const { secret, previousUntil } = await crawlers.rotateSecret(callerOf(call), request.name);
       return { webhookSecret: secret, previousValidUntil: timestampFromDate(previousUntil) };
     },
     async getDelivery(request, call) {
-      const owner = callerOf(call);
       return {
-        delivery: toDeliveryMessage(await jobs.delivery(owner, request.name, request.rid)),
+        delivery: toDeliveryMessage(await jobs.delivery(callerOf(call), request.name, request.rid)),
       };
     },
     async replayDeliveries(request, call) {
-      const owner = callerOf(call);
-      const replayed = await jobs.replay(owner, request.name, toReplaySelector(request));
+      const replayed = await jobs.replay(callerOf(call), request.name, toReplaySelector(request));
       return {
         replayed: BigInt(replayed.count),
         nextPageToken: toPageToken(replayed.cursor),

@@ -58,13 +58,11 @@ export function toCrawlerMessage(
     delivery: DELIVERY_MODES[crawler.delivery],
     tokenType: toTokenTypeValue(crawler.tokenType),
     status: toStatus(crawler),
-    ...defined({
-      callbackUrl: crawler.callbackUrl,
-      pausedBy: toPausedBy(crawler),
-      pausedAt: optionalTimestamp(crawler.pausedAt),
-      pauseReason: crawler.pauseReason,
-      activity: reading && toActivityMessage(reading.counters, reading.rates, reading.scheduled),
-    }),
+    callbackUrl: crawler.callbackUrl,
+    pausedBy: toPausedBy(crawler),
+    pausedAt: optionalTimestamp(crawler.pausedAt),
+    pauseReason: crawler.pauseReason,
+    activity: reading && toActivityMessage(reading.counters, reading.rates, reading.scheduled),
     processes: reading === undefined ? [] : processesOf(crawler, reading),
     attention: (reading?.attention ?? []).map(toAttentionMessage),
     createdAt: timestampFromDate(crawler.createdAt),
@@ -114,14 +112,12 @@ export function toActivityMessage(
   const numbers = counterNames.map((name) => [name, BigInt(counters[name])] as const);
   return {
     ...(Object.fromEntries(numbers) as Pick<CrawlerActivity, CounterName>),
-    ...defined({
-      lastPushAt: optionalTimestamp(last.push),
-      lastCrawlAt: optionalTimestamp(last.crawl),
-      lastDeliveryAt: optionalTimestamp(last.delivery),
-      lastProbeAt: optionalTimestamp(last.probe),
-      rates,
-      scheduled: scheduled === undefined ? undefined : BigInt(scheduled),
-    }),
+    lastPushAt: optionalTimestamp(last.push),
+    lastCrawlAt: optionalTimestamp(last.crawl),
+    lastDeliveryAt: optionalTimestamp(last.delivery),
+    lastProbeAt: optionalTimestamp(last.probe),
+    rates,
+    scheduled: scheduled === undefined ? undefined : BigInt(scheduled),
   };
 }
 

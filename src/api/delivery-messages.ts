@@ -5,7 +5,6 @@ import {
   type DeliverySchema,
   DeliveryState,
 } from '../../gen/queuedcrawler/v1/crawler_service_pb.ts';
-import { defined } from '../domain/defined.ts';
 import type { DeliveryAttempt, DeliverySummary } from '../domain/delivery.ts';
 import { nameOnWire, optionalTimestamp } from './crawler-messages.ts';
 
@@ -24,36 +23,13 @@ export function toDeliveryState(value: DeliveryState): DeliverySummary['state'] 
 export function toDeliveryMessage(
   summary: DeliverySummary,
 ): MessageInitShape<typeof DeliverySchema> {
-  const {
-    rid,
-    url,
-    pushedUrl,
-    cbStatus,
-    originalStatus,
-    failure,
-    metadata,
-    batch,
-    event,
-    againOf,
-  } = summary;
   return {
-    rid,
-    url,
-    pushedUrl,
-    cbStatus,
-    pcStatus: cbStatus,
-    originalStatus,
+    ...summary,
+    pcStatus: summary.cbStatus,
     sizeBytes: BigInt(summary.size),
     state: STATES[summary.state],
     createdAt: timestampFromDate(summary.createdAt),
-    ...defined({
-      failure,
-      metadata,
-      batch,
-      event,
-      againOf,
-      nextAttemptAt: optionalTimestamp(summary.nextAttemptAt),
-    }),
+    nextAttemptAt: optionalTimestamp(summary.nextAttemptAt),
     attempts: summary.attempts.map(toAttemptMessage),
   };
 }

@@ -14,9 +14,10 @@ export interface HealthDeps {
   readonly isReady: () => boolean | Promise<boolean>;
   /** How often Watch checks the status, in milliseconds. Default 1,000. */
   readonly watchIntervalMs?: number;
-  /** Most watchers at once. Default 500; each takes about 80 KB. */
-  readonly maxWatchers?: number;
 }
+
+/** Most watchers at once; each takes about 80 KB. */
+const MAX_WATCHERS = 500;
 
 /** The methods of grpc.health.v1: either all services are ready or none is. */
 export function createHealthMethods(deps: HealthDeps): Method[] {
@@ -54,7 +55,7 @@ export function createHealthMethods(deps: HealthDeps): Method[] {
 }
 
 /** Polls with one timer for all watchers, and without one while nobody watches. */
-function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps) {
+function createWatch({ watchIntervalMs = 1_000 }: HealthDeps) {
   let watchers = 0;
   let timer: NodeJS.Timeout | undefined;
   let poll = Promise.withResolvers<void>();
@@ -62,10 +63,10 @@ function createWatch({ watchIntervalMs = 1_000, maxWatchers = 500 }: HealthDeps)
   return {
     /** Adds a watcher until it is disposed of. Throws `exhausted` when there are too many. */
     join(): Disposable {
-      if (watchers >= maxWatchers) {
+      if (watchers >= MAX_WATCHERS) {
         throw new DomainError('exhausted', 'too_many_watchers', 'Too many clients watch.', {
           retryAfterMs: 10_000,
-          metadata: { limit: maxWatchers },
+          metadata: { limit: MAX_WATCHERS },
         });
       }
       watchers += 1;

@@ -6,7 +6,6 @@ import {
   HostWaitKind,
   type HostWaitSchema,
 } from '../../gen/queuedcrawler/v1/host_service_pb.ts';
-import { defined } from '../domain/defined.ts';
 import { invalidField } from '../domain/errors.ts';
 import { integerInRange } from '../domain/limits.ts';
 import type { HostManagement } from '../service/crawlers/host-management.ts';
@@ -48,12 +47,11 @@ export function hostHandlers(deps: {
   const { hosts } = deps;
   return toMethods(HostService, {
     async listHosts(request, call) {
-      const owner = callerOf(call);
       const { maxCount, hostContains } = request;
       if (hostContains.length > MAX_CONTAINS) {
         throw invalidField('host_contains', `host_contains takes ${MAX_CONTAINS} characters.`);
       }
-      const found = await deps.hostReads.list(owner, request.name, {
+      const found = await deps.hostReads.list(callerOf(call), request.name, {
         order: nameOnWire(ORDERS, request.orderBy) ?? 'queued',
         limit: integerInRange('max_count', maxCount === 0 ? DEFAULT_COUNT : maxCount, 1, MAX_COUNT),
         contains: hostContains.toLowerCase(),
@@ -61,16 +59,14 @@ export function hostHandlers(deps: {
       return { hosts: found.hosts.map(toHostMessage), queuedHosts: BigInt(found.queuedHosts) };
     },
     async pauseHost(request, call) {
-      const owner = callerOf(call);
-      return { host: await hosts.pause(owner, request.name, request.host), paused: true };
+      return { host: await hosts.pause(callerOf(call), request.name, request.host), paused: true };
     },
     async unpauseHost(request, call) {
       const owner = callerOf(call);
       return { host: await hosts.unpause(owner, request.name, request.host), paused: false };
     },
     async purgeHost(request, call) {
-      const owner = callerOf(call);
-      const { removed, hasMore } = await hosts.purge(owner, request.name, request.host);
+      const { removed, hasMore } = await hosts.purge(callerOf(call), request.name, request.host);
       return { purged: BigInt(removed), hasMore };
     },
   });
@@ -79,7 +75,7 @@ export function hostHandlers(deps: {
 /** What a host is waited for, on the wire. */
 export function toHostWaitMessage(wait: HostWait): MessageInitShape<typeof HostWaitSchema> {
   const { kind, reason, until } = wait;
-  return { kind: WAIT_KINDS[kind], reason, ...defined({ until: optionalTimestamp(until) }) };
+  return { kind: WAIT_KINDS[kind], reason, until: optionalTimestamp(until) };
 }
 
 function toHostMessage(row: ListedHost): MessageInitShape<typeof HostSchema> {
@@ -92,11 +88,9 @@ function toHostMessage(row: ListedHost): MessageInitShape<typeof HostSchema> {
     failures: toFailureCounts(row.failures),
     perSecond,
     meanMs: Math.round(row.meanMs),
-    ...defined({
-      queued: queued === undefined ? undefined : BigInt(queued),
-      nextDueAt: optionalTimestamp(row.nextDueAt),
-      lastTryAt: optionalTimestamp(row.lastTryAt),
-      wait: wait && toHostWaitMessage(wait),
-    }),
+    queued: queued === undefined ? undefined : BigInt(queued),
+    nextDueAt: optionalTimestamp(row.nextDueAt),
+    lastTryAt: optionalTimestamp(row.lastTryAt),
+    wait: wait && toHostWaitMessage(wait),
   };
 }

@@ -3,7 +3,6 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { CrawlTrySchema } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import type { PushItemSchema } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { callbackHeadersText } from '../domain/callback-headers.ts';
-import { defined } from '../domain/defined.ts';
 import type { JobTry } from '../domain/job-try.ts';
 import type { JobLife, SamePush } from '../service/reads/job-life.ts';
 import { toParametersMessage } from './crawl-parameters.ts';
@@ -16,10 +15,8 @@ export function toLifeMessage(life: JobLife) {
     tries: life.tries.map(toTryMessage),
     waitsFor: life.waitsFor ?? '',
     sentHeaders: life.sentHeaders.map(([name, value]) => ({ name, value })),
-    ...defined({
-      waitsUntil: optionalTimestamp(life.waitsUntil),
-      push: life.push && toPushItem(life.push),
-    }),
+    waitsUntil: optionalTimestamp(life.waitsUntil),
+    push: life.push && toPushItem(life.push),
   };
 }
 
@@ -37,7 +34,7 @@ function toTryMessage({
     originalStatus,
     steps: steps.map(([name, ms]) => ({ name, durationMs: ms })),
     ...(failure === '' ? {} : { failure }),
-    ...defined({ rung }),
+    rung,
   };
 }
 
@@ -45,15 +42,13 @@ function toPushItem(push: SamePush): MessageInitShape<typeof PushItemSchema> {
   const { url, method, body, contentType, parameters, callbackHeaders } = push;
   return {
     url,
-    ...defined({
-      method,
-      body,
-      postContentType: contentType,
-      parameters: parameters && toParametersMessage(parameters),
-      callbackHeaders: callbackHeaders && callbackHeadersText(callbackHeaders),
-      priority: push.priority,
-      queueTimeout: push.queueTimeout,
-      metadata: push.metadata,
-    }),
+    method,
+    body,
+    postContentType: contentType,
+    parameters: parameters && toParametersMessage(parameters),
+    callbackHeaders: callbackHeaders && callbackHeadersText(callbackHeaders),
+    priority: push.priority,
+    queueTimeout: push.queueTimeout,
+    metadata: push.metadata,
   };
 }

@@ -28,7 +28,7 @@ const ORDERS: Readonly<Record<DomainOrder, CrawlerOrder>> = {
 /** Answers ListCrawlers: what asks for names and settings only reads no more than its page. */
 export function createCrawlerLists(deps: {
   readonly crawlers: Pick<CrawlerManagement, 'list'>;
-  readonly listByActivity: ListCrawlers;
+  readonly listCrawlers: ListCrawlers;
   readonly clock: Clock;
 }) {
   return async (
@@ -47,7 +47,7 @@ export function createCrawlerLists(deps: {
         nextPageToken: nextPageToken(found, limit),
       };
     }
-    const page = await deps.listByActivity(owner, {
+    const page = await deps.listCrawlers(owner, {
       nameContains,
       status,
       needsAttention,

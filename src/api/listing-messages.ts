@@ -11,7 +11,6 @@ import {
 } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import type { TokenOwner } from '../domain/account.ts';
 import { toWall, type WallClock } from '../domain/clock.ts';
-import { defined } from '../domain/defined.ts';
 import { invalidField } from '../domain/errors.ts';
 import type { AccountActivity } from '../service/reads/account-activity.ts';
 import type { FailureKind as DomainFailureKind, FailureGroup } from '../service/reads/failures.ts';
@@ -72,27 +71,16 @@ export function toFailureKind(value: FailureKind): DomainFailureKind {
 
 /** A queued job on the wire. */
 export function toJobMessage(job: WaitingJob): MessageInitShape<typeof QueuedJobSchema> {
-  const { rid, url, method, state, retry, lastFailure, climbed, metadata, batch, againOf } = job;
   return {
-    rid,
-    url,
-    method,
-    state: JOB_STATES[state],
-    tries: retry,
-    priority: job.priority,
+    ...job,
+    state: JOB_STATES[job.state],
+    tries: job.retry,
     pushedAt: timestampFromDate(job.createdAt),
     nextTryAt: timestampFromDate(job.dueAt),
-    ...defined({
-      firstTriedAt: optionalTimestamp(job.firstTriedAt),
-      queueDeadline: optionalTimestamp(job.queueDeadline),
-      lastFailure,
-      climbed,
-      metadata,
-      batch,
-      againOf,
-      notBefore: optionalTimestamp(job.notBefore),
-      hostWait: job.hostWait && toHostWaitMessage(job.hostWait),
-    }),
+    firstTriedAt: optionalTimestamp(job.firstTriedAt),
+    queueDeadline: optionalTimestamp(job.queueDeadline),
+    notBefore: optionalTimestamp(job.notBefore),
+    hostWait: job.hostWait && toHostWaitMessage(job.hostWait),
   };
 }
 
@@ -113,7 +101,13 @@ export function toResultMessage(
     sizeBytes: BigInt(result.size),
     storedAt: timestampFromDate(result.storedAt),
     expiresAt: timestampFromDate(result.expiresAt),
-    ...defined({ failure, screenshotUrl, metadata, batch, againOf, rung, climbed }),
+    failure,
+    screenshotUrl,
+    metadata,
+    batch,
+    againOf,
+    rung,
+    climbed,
   };
 }
 

@@ -69,77 +69,23 @@ export interface MethodsDeps {
  */
 export function createMethods(deps: MethodsDeps): { methods: Method[]; health: Method[] } {
   const { service, limits, publicUrl, isReady, admission, slots, clock, logger } = deps;
-  const { authenticator } = service;
   const health = createHealthMethods({
     services: apiServices.map((each) => each.typeName),
     isReady,
   });
+  const parts = { ...service, limits, publicUrl, slots, clock, logger };
   const methods = [
-    ...crawlerHandlers({
-      crawlers: service.crawlers,
-      jobs: service.jobs,
-      asyncJobs: service.asyncJobs,
-      listByActivity: service.listCrawlers,
-      testDelivery: service.testDelivery,
-      clock,
-    }),
-    ...pushHandlers({
-      tokenWatch: service.tokenWatch,
-      pushing: service.pushing,
-      pushAgain: service.pushAgain,
-      readSitemap: service.readSitemap,
-      inlineCrawls: service.inlineCrawls,
-      publicUrl,
-    }),
-    ...storageHandlers({
-      authenticator,
-      tokenWatch: service.tokenWatch,
-      storage: service.storage,
-      markdownPages: service.markdownPages,
-      resultStreams: service.resultStreams,
-      quotas: service.quotas,
-      slots,
-      logger,
-    }),
-    ...statsHandlers({
-      statistics: service.statistics,
-      timelines: service.timelines,
-      quotas: service.quotas,
-      limits,
-    }),
-    ...activityHandlers({
-      tokenWatch: service.tokenWatch,
-      listings: service.listings,
-      listFailures: service.listFailures,
-      activities: service.activities,
-      actOnMatches: service.actOnMatches,
-      search: service.search,
-      auditTrail: service.auditTrail,
-      clock,
-    }),
-    ...batchHandlers({
-      tokenWatch: service.tokenWatch,
-      batches: service.batches,
-      quotas: service.quotas,
-    }),
-    ...hostHandlers({ hostReads: service.hostReads, hosts: service.hosts }),
-    ...proxyHandlers({
-      pools: service.accountPools,
-      listProxies: service.listProxies,
-    }),
-    ...watchHandlers({
-      tokenWatch: service.tokenWatch,
-      watches: service.watches,
-      quotas: service.quotas,
-      clock,
-    }),
-    ...accountHandlers({
-      authenticator,
-      accounts: service.accounts,
-      accountQueueLimit: limits.accountQueue,
-      logger,
-    }),
-    ...operatorHandlers({ ...deps.operator, authenticator, logger }),
+    ...crawlerHandlers(parts),
+    ...pushHandlers(parts),
+    ...storageHandlers(parts),
+    ...statsHandlers(parts),
+    ...activityHandlers(parts),
+    ...batchHandlers(parts),
+    ...hostHandlers(parts),
+    ...proxyHandlers(parts),
+    ...watchHandlers(parts),
+    ...accountHandlers(parts),
+    ...operatorHandlers({ ...parts, ...deps.operator }),
     ...health,
     ...createReflectionMethods([...apiServices, Health]),
   ];

@@ -17,10 +17,10 @@ import { toProxyMessage } from './proxy-messages.ts';
 
 /** The methods of the proxy service. */
 export function proxyHandlers(deps: {
-  readonly pools: AccountPools;
+  readonly accountPools: AccountPools;
   readonly listProxies: Service['listProxies'];
 }): Method[] {
-  const { pools } = deps;
+  const { accountPools: pools } = deps;
 
   function withProxies(accountId: string, details: OwnPoolDetails) {
     const proxies = deps.listProxies(accountId, [details.pool]).map(toProxyMessage);

@@ -4,7 +4,6 @@ import type {
   ProxyHostSchema,
   ProxySchema,
 } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
-import { defined } from '../domain/defined.ts';
 import type { ProxyHostReport, ProxyReport } from '../domain/proxy-pools.ts';
 
 /** A proxy on the wire, without its credentials. */
@@ -13,10 +12,8 @@ export function toProxyMessage(proxy: ProxyReport): MessageInitShape<typeof Prox
   return {
     pool,
     proxy: label,
-    ...defined({
-      trouble: trouble?.reason,
-      retryAt: trouble && timestampFromDate(new Date(trouble.untilMs)),
-    }),
+    trouble: trouble?.reason,
+    retryAt: trouble && timestampFromDate(new Date(trouble.untilMs)),
     pages: BigInt(proxy.pages),
     blocks: BigInt(proxy.blocks),
     failures: BigInt(proxy.failures),

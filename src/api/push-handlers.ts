@@ -8,7 +8,6 @@ import {
   type PushStreamRequest,
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { TokenOwner } from '../domain/account.ts';
-import { defined } from '../domain/defined.ts';
 import { ignoredParameters } from '../domain/parameters.ts';
 import { CB_STATUS } from '../domain/status.ts';
 import type { TokenWatch, WatchedToken } from '../service/accounts/token-watch.ts';
@@ -137,7 +136,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
 const SITEMAP_BYTES = 10 * 1024 * 1024;
 
 function toSitemapUrl({ url, lastmod }: SitemapUrl) {
-  return { url, ...defined({ lastmod: lastmod && timestampFromDate(lastmod) }) };
+  return { url, lastmod: lastmod && timestampFromDate(lastmod) };
 }
 
 function toAgainSelection(request: PushAgainRequest): AgainSelection {

@@ -10,6 +10,7 @@ export function replyBytes(reply: unknown): number {
 }
 
 function size(value: unknown): number {
+  if (value === undefined) return 0;
   if (typeof value === 'string') return VALUE_BYTES + value.length;
   if (value instanceof Uint8Array) return VALUE_BYTES + value.byteLength;
   if (typeof value !== 'object' || value === null) return VALUE_BYTES;

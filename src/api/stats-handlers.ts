@@ -9,7 +9,6 @@ import {
   StatsService,
   type TimelinePointSchema,
 } from '../../gen/queuedcrawler/v1/stats_service_pb.ts';
-import { defined } from '../domain/defined.ts';
 import { type DayField, dayFields, type HistoryDay } from '../domain/stats.ts';
 import {
   TIMELINE_RANGES,
@@ -35,9 +34,8 @@ export function statsHandlers(deps: {
   const { statistics, timelines, quotas, limits } = deps;
   return toMethods(StatsService, {
     async getTimeline(request, call) {
-      const owner = callerOf(call);
       const range = RANGES[request.range] ?? 'hour';
-      const found = await timelines.read(owner, request.crawlers, range);
+      const found = await timelines.read(callerOf(call), request.crawlers, range);
       return {
         stepSeconds: TIMELINE_RANGES[range].stepMs / 1_000,
         crawlers: found.map(({ name, points }) => ({ name, points: points.map(pointMessage) })),
@@ -93,11 +91,9 @@ function pointMessage(point: TimelinePoint): MessageInitShape<typeof TimelinePoi
     at: timestampFromDate(at),
     missing,
     ...Object.fromEntries(numbers),
-    ...defined({
-      queued: queued === undefined ? undefined : BigInt(queued),
-      medianMs,
-      p95Ms,
-    }),
+    queued: queued === undefined ? undefined : BigInt(queued),
+    medianMs,
+    p95Ms,
   };
 }
 

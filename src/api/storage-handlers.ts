@@ -153,19 +153,17 @@ export function storageHandlers(deps: {
       }
     },
     async deleteResult(request, call) {
-      const owner = callerOf(call);
       if (request.rid === '') {
         throw missingField('rid');
       }
-      const removed = await storage.remove(owner, [request.rid]);
+      const removed = await storage.remove(callerOf(call), [request.rid]);
       if (removed.size === 0) {
         throw ridNotFound('result', request.rid);
       }
       return { success: 'The Storage item has been deleted successfully' };
     },
     async bulkDeleteResults(request, call) {
-      const owner = callerOf(call);
-      const removed = await storage.remove(owner, request.rids);
+      const removed = await storage.remove(callerOf(call), request.rids);
       return {
         results: request.rids.map((rid) => ({
           rid,
@@ -175,10 +173,9 @@ export function storageHandlers(deps: {
       };
     },
     async listRids(request, call) {
-      const owner = callerOf(call);
       const { limit, scrollId } = request;
       const order = request.scrollOrder === ScrollOrder.ASC ? 'asc' : 'desc';
-      const page = await storage.rids(owner, { limit, order, cursor: scrollId });
+      const page = await storage.rids(callerOf(call), { limit, order, cursor: scrollId });
       return { rids: page.rids, scrollId: page.cursor ?? '' };
     },
     streamResults,
@@ -190,12 +187,10 @@ export function storageHandlers(deps: {
       return { results: await readMany(owner, rids, bytes, call), resumeToken, isEnd };
     },
     async acknowledgeResults(request, call) {
-      const owner = callerOf(call);
-      return { removed: BigInt(await resultStreams.acknowledge(owner, request)) };
+      return { removed: BigInt(await resultStreams.acknowledge(callerOf(call), request)) };
     },
     async countResults(_request, call) {
-      const owner = callerOf(call);
-      return { totalCount: BigInt(await storage.count(owner)) };
+      return { totalCount: BigInt(await storage.count(callerOf(call))) };
     },
   });
 }
@@ -212,15 +207,10 @@ async function toGzip(result: StoredResult, call: Call): Promise<StoredResult> {
 async function resultMessage(result: StoredResult, call: Call): Promise<ResultMessage> {
   const { body } = await toGzip(result, call);
   return {
-    rid: result.rid,
-    url: result.url,
-    pushedUrl: result.pushedUrl,
-    cbStatus: result.cbStatus,
+    ...result,
+    ...result.details,
     pcStatus: result.cbStatus,
-    originalStatus: result.originalStatus,
     storedAt: timestampFromDate(result.storedAt),
     body: body === result.body ? Uint8Array.from(body) : body,
-    contentType: result.contentType,
-    ...result.details,
   };
 }

@@ -2,7 +2,6 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { WatchService } from '../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import type { TokenOwner } from '../domain/account.ts';
 import { toWall, type WallClock } from '../domain/clock.ts';
-import { defined } from '../domain/defined.ts';
 import type { Quotas } from '../service/accounts/quotas.ts';
 import type { TokenWatch } from '../service/accounts/token-watch.ts';
 import type { Watches } from '../service/watches/watches.ts';
@@ -58,10 +57,8 @@ export function watchHandlers(deps: {
       for await (const { news } of checked(call, open)) {
         const { crawler: row, observedAt: now } = news;
         yield {
-          ...defined({
-            crawler: row && toCrawlerMessage(row.crawler, { ...row, now }),
-            crawlTimes: news.times,
-          }),
+          crawler: row && toCrawlerMessage(row.crawler, { ...row, now }),
+          crawlTimes: news.times,
           observedAt: timestampFromDate(toWall(clock, now)),
         };
       }
@@ -72,7 +69,7 @@ export function watchHandlers(deps: {
       for await (const { news, owner } of checked(call, open)) {
         const { activity, observedAt } = news;
         yield {
-          ...defined({ activity: activity && toAccountActivityMessage(owner, activity, clock) }),
+          activity: activity && toAccountActivityMessage(owner, activity, clock),
           observedAt: timestampFromDate(toWall(clock, observedAt)),
         };
       }

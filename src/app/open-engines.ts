@@ -109,7 +109,7 @@ function openThreads(
 /** The browser's modules are imported, and Chromium is started, for the first page. */
 function lazyBrowserEngine(
   { config, clock, pools, logger }: AppContext,
-  { guard, lookup, onRefused }: SharedByEngines,
+  shared: Pick<SharedByEngines, 'guard' | 'lookup' | 'onRefused'>,
 ): Pick<Engines, 'browser' | 'browserActivity'> {
   let pool: BrowserPool | undefined;
   const browser = createLazyEngine(async () => {
@@ -117,15 +117,10 @@ function lazyBrowserEngine(
     const { createBrowserPool } = await import('../engine/browser/browser-pool.ts');
     const { chromiumPath, chromiumSandbox: sandbox, chromiumWebgl: webgl } = config;
     const { crawlerIdentity: identity } = config;
-    pool = createBrowserPool({
-      chromiumPath,
-      sandbox,
-      identity,
-      webgl,
-      turns: pools.browserTurns,
-      logger,
-    });
+    const turns = pools.browserTurns;
+    pool = createBrowserPool({ chromiumPath, sandbox, identity, webgl, turns, logger });
     return createBrowserEngine({
+      ...shared,
       clock,
       logger,
       torProxy: torProxyOf(config),
@@ -133,9 +128,6 @@ function lazyBrowserEngine(
       maxPages: config.browserPages,
       identity,
       pool,
-      guard,
-      lookup,
-      onRefused,
       proxyTarget: config.proxyTarget,
     });
   });

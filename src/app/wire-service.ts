@@ -24,15 +24,15 @@ export interface ServiceParts {
 /** Wires the use cases; nothing runs yet. */
 export function wireService(context: AppContext, parts: ServiceParts): Service {
   const { config, logger, clock, metrics, pools, traits } = context;
-  const { store, scheduler, engines, waysOut, secret } = parts;
-  const { client, threads, browser } = engines;
+  const { engines, secret } = parts;
+  const { client } = engines;
   return createService({
-    store,
-    scheduler,
-    threads,
-    browser,
+    ...parts,
+    ...engines,
+    clock,
+    logger,
+    tracing: context.tracing,
     robots: createRobotsGate({ client, clock }),
-    waysOut,
     poolSecrets: toPoolSecrets(config, secret),
     shared: pools.dispatch,
     webhook: createWebhook({
@@ -43,9 +43,6 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
       logger,
     }),
     mailer: createMailer({ smtpUrl: config.smtpUrl, from: config.mailFrom, logger }),
-    clock,
-    logger,
-    tracing: context.tracing,
     disk:
       traits.localDisk === undefined
         ? unlimitedDisk

@@ -250,7 +250,7 @@ function joined(...parts: readonly unknown[]): string {
 }
 
 function jobDocument(row: SqlRow): CopiedDocument {
-  const job = toJob(row);
+  const { crashes, ...job } = toJob(row);
   const batchId = toOptionalText(row.batch_id);
   const { expires, ...document } = toJobDocument(job, '', Number(row.gen), batchId);
   return {
@@ -261,13 +261,10 @@ function jobDocument(row: SqlRow): CopiedDocument {
     order: orderOf(toDate(row.due_at), job.priority),
     retry: job.retry,
     attempt: job.attempt,
-    ...(job.crashes > 0 ? { crashes: job.crashes } : {}),
-    ...(job.firstTriedAt === undefined ? {} : { firstTriedAt: job.firstTriedAt }),
+    ...(crashes > 0 ? { crashes } : {}),
     ...defined({
       uniqueKey: toOptionalText(row.unique_key),
-      climbed: job.climbed,
-      tries: job.tries,
+      lastFailure: toOptionalText(row.last_failure),
     }),
-    ...(row.last_failure === null ? {} : { lastFailure: String(row.last_failure) }),
   } as CopiedDocument;
 }

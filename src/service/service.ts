@@ -176,7 +176,7 @@ export interface Service {
 
 /** Wires the use cases; nothing runs yet. */
 export function createService(deps: ServiceDeps): Service {
-  const { store, scheduler, threads, shared, clock, logger, tracing, settings, observe } = deps;
+  const { store, scheduler, clock, logger, tracing, settings, observe } = deps;
   const { limits, defaults, retentionDays } = settings;
   const authenticator = createAuthenticator({
     accounts: store.accounts,
@@ -186,12 +186,7 @@ export function createService(deps: ServiceDeps): Service {
     failedTokens: createFailedTokens({ clock, logger, onFailure: observe.wrongToken }),
   });
   const access = createCrawlerAccess({ crawlers: store.crawlers, clock });
-  const quotas = createQuotas({
-    store,
-    clock,
-    defaults: settings.accountLimits,
-    disk: deps.disk,
-  });
+  const quotas = createQuotas({ ...deps, defaults: settings.accountLimits });
   const { holds } = quotas;
   const attention: ReadAttention = ({ crawler, counters }, held) =>
     attentionOf(crawler, counters, limits, clock, held);
@@ -202,35 +197,27 @@ export function createService(deps: ServiceDeps): Service {
     pushesPerSecond: settings.pushRatePerSecond,
   });
   const accountPools = createAccountPools({
-    store,
+    ...deps,
     seal: createSeal(deps.poolSecrets, 'pools of proxies'),
-    clock,
-    logger,
     whyNotUsable: settings.whyNotUsable,
     onChange: (accountId) => usablePools.forget(accountId),
   });
   const usablePools = createUsablePools({
+    ...deps,
     operators: deps.waysOut.pools,
     read: accountPools.read,
-    clock,
-    logger,
   });
   const offers = { usablePools, allowsSnippets: settings.allowsSnippets };
   const plainCrawling = createCrawling({
-    threads,
-    browser: deps.browser,
-    robots: deps.robots,
-    waysOut: deps.waysOut,
+    ...deps,
     usablePools,
     screenshots: store.screenshots,
     sessions: createCookieSessions({ store: store.cookieSessions, clock, logger }),
-    clock,
     publicUrl: settings.publicUrl,
   });
   const crawling = withStoredPages(tracedCrawling(plainCrawling, tracing), {
+    ...deps,
     results: store.results,
-    threads,
-    clock,
     maxBodyBytes: settings.maxBodyBytes,
   });
   const budgets = createProxyBudgets({ stats: store.stats, clock, logger });
@@ -238,144 +225,103 @@ export function createService(deps: ServiceDeps): Service {
   const crawlJobs = createCrawlJobs({ crawling, ladders, budgets, clock, retentionDays });
   const crawlTimes = createCrawlTimes();
   const dispatcher = wireDispatcher(deps, { access, crawlJobs, quotas, crawlTimes });
+  /** What most use cases work with. */
+  const common = { ...deps, access, dispatcher, quotas };
   const hostReads = createHostReads({
+    ...common,
     hosts: store.hosts,
-    access,
-    dispatcher,
-    clock,
     processId: settings.processId,
   });
-  const notices = createNotices({ store, mailer: deps.mailer, clock, logger });
+  const notices = createNotices(deps);
   const attentionWatch = createAttentionWatch({
-    store,
+    ...common,
     notices,
     attention,
-    quotas,
     queueLimit: limits.crawlerQueue,
-    clock,
   });
   const pushing = createPushing({
-    store,
-    access,
-    scheduler,
-    dispatcher,
-    clock,
-    logger,
-    tracing,
+    ...common,
     limits,
-    quotas,
     offers,
     ratePerSecond: settings.pushRatePerSecond,
     onPushed: observe.push,
     onAccountLimitReached: ({ account }) => reportFullQueue(deps, notices, account),
   });
-  const batches = createBatchManagement({
-    store,
-    notices,
-    access,
-    dispatcher,
-    scheduler,
-    clock,
-    retentionDays,
-  });
+  const batches = createBatchManagement({ ...common, notices, retentionDays });
   const inlineCrawls = createInlineCrawls({
-    store,
+    ...common,
     crawling,
-    shared,
     pushing,
-    quotas,
-    clock,
     offers,
     defaults,
     retentionDays,
     maxBodyBytes: settings.maxBodyBytes,
     concurrency: settings.inlineConcurrency,
   });
-  const listings = createListings({
-    store,
-    access,
-    clock,
-    waits: hostReads.waits,
-    holds,
-    webhook: deps.webhook,
-  });
-  const pushAgain = createPushAgain({ store, access, pushing, clock });
-  const jobs = createJobManagement({ store, access, dispatcher, scheduler, quotas, clock, logger });
+  const listings = createListings({ ...common, waits: hostReads.waits, holds });
+  const pushAgain = createPushAgain({ ...common, pushing });
+  const jobs = createJobManagement(common);
   return {
     authenticator,
     batches,
     pushAgain,
-    actOnMatches: createActOnMatches({ store, access, jobs, dispatcher, pushAgain, clock }),
+    actOnMatches: createActOnMatches({ ...common, jobs, pushAgain }),
     readSitemap: createReadSitemap(inlineCrawls),
     inlineCrawls,
     tokenWatch: createTokenWatch({ authenticator }),
     dispatcher,
-    auditTrail: createAuditTrail({ store, clock, logger }),
+    auditTrail: createAuditTrail(common),
     countAttention: attentionWatch.counts,
     rungNumbers: ladders.numbers,
     pushing,
     quotas,
-    accounts: createAccountManagement({ store, authenticator, dispatcher, quotas, clock }),
+    accounts: createAccountManagement({ ...common, authenticator }),
     crawlers: createCrawlerManagement({
-      store,
-      access,
-      dispatcher,
-      scheduler,
-      clock,
+      ...common,
       defaults,
-      quotas,
       attention,
       whyNotCallable: settings.whyNotCallable,
       usablePools,
     }),
     accountPools,
     listProxies: deps.waysOut.listOf,
-    hosts: createHostManagement({ store, access, dispatcher, scheduler, clock }),
+    hosts: createHostManagement(common),
     hostReads,
     jobs,
-    asyncJobs: createAsyncJobs({ store, dispatcher, clock }),
+    asyncJobs: createAsyncJobs(common),
     storage: createStorage({ results: store.results, clock }),
     markdownPages: createMarkdownPages(deps.threads),
-    resultStreams: createResultStreams({ store, access, clock }),
-    statistics: createStatistics({ store, clock }),
-    timelines: createTimelines({ store, clock }),
+    resultStreams: createResultStreams(common),
+    statistics: createStatistics(common),
+    timelines: createTimelines(common),
     listings,
     search: createSearch({ store, overviews, listings }),
     listCrawlers: createCrawlerList({ overviews }),
     listFailures: createFailureGroups({ listings: store.listings, access }),
     activities,
     watches: createWatches({
+      ...common,
       poll: createOverviewPoll({ overviews }),
-      access,
       activities,
       crawlTimes,
     }),
-    testDelivery: createTestDelivery({ webhook: deps.webhook, rates: store.rates, access, clock }),
+    testDelivery: createTestDelivery({ ...common, rates: store.rates }),
     async repeatTasks() {
-      if (!store.traits.shared) await resumeCrawlers({ scheduler, store, clock });
+      if (!store.traits.shared) await resumeCrawlers(common);
       await repeatTasks(scheduler, settings.tasks);
     },
     defineTasks() {
       defineTasks({
-        scheduler,
-        store,
-        dispatcher,
-        clock,
+        ...common,
         timing: settings.tasks,
-        expireOverdue: createTimeouts({ store, crawlJobs, scheduler, clock, logger }),
+        expireOverdue: createTimeouts({ ...common, crawlJobs }),
         sendNotices: async (task) => {
           await attentionWatch.tell();
           return notices.sendDue(task);
         },
         completeBatches: batches.completeDone,
         probeDue: createMonitor({
-          store,
-          webhook: deps.webhook,
-          access,
-          dispatcher,
-          scheduler,
-          clock,
-          logger,
+          ...common,
           probeWaitMs: quotas.probeWaitMs,
           notices,
           intervalMs: settings.probeIntervalMs,

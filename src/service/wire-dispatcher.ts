@@ -26,15 +26,12 @@ export function wireDispatcher(
     readonly crawlTimes: Pick<CrawlTimes, 'note'>;
   },
 ): Dispatcher {
-  const { store, scheduler, shared, clock, logger, tracing, settings, observe } = deps;
+  const { shared, clock, tracing, settings, observe } = deps;
   const webhook = tracedWebhook(deps.webhook, tracing);
   const schedule = settings.webhookRetrySchedule;
   const attemptDelivery = createAttemptDelivery({ webhook, clock, schedule });
   return createDispatcher({
-    store,
-    scheduler,
-    clock,
-    logger,
+    ...deps,
     processId: settings.processId,
     timing: settings.dispatch,
     async crawlJob(job, crawler, signal, host) {
@@ -62,7 +59,6 @@ export function wireDispatcher(
     },
     onStart: observe.start,
     crawlBytes: BASE_BYTES,
-    shared,
     async postDeliveries(crawler, deliveries, signal) {
       const timed = stopwatch(deliveries[0]?.traceparent);
       const end = await attemptDelivery(crawler, deliveries, signal);

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { count } from '../format/numbers.ts';
 import { Button } from './button.tsx';
 
 /** One column of a table. */
@@ -18,6 +19,11 @@ export interface Column<Row> {
   readonly sortable?: boolean;
   /** Is left out where there is little room. */
   readonly minor?: boolean;
+}
+
+/** A column of a whole number. */
+export function countColumn<Row>(title: string, pick: (row: Row) => number | bigint): Column<Row> {
+  return { id: title, title, number: true, cell: (row) => count(pick(row)) };
 }
 
 /** The properties of {@link DataTable}. */

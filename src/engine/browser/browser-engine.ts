@@ -70,15 +70,11 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
     const lend = (): Promise<PageLoan> =>
       lender.lend(kind, start.origin, () =>
         startFilteringProxy({
-          guard: deps.guard,
-          lookup: deps.lookup,
+          ...deps,
           upstream,
           maxBytes: limits.maxBodyBytes * TOTAL_BYTES_FACTOR,
           maxSentBytes: limits.maxBodyBytes,
           maxAnswerBytes: limits.maxBodyBytes,
-          torProxy: deps.torProxy,
-          proxyTarget: deps.proxyTarget,
-          onRefused: deps.onRefused,
           claimant: { accountId: task.accountId, crawlerId: task.crawlerId },
         }),
       );

@@ -25,13 +25,8 @@ export async function countCrawlers(
     { $inc: { crawlers: more.crawlers, concurrency: more.concurrency } },
   );
   if (matchedCount > 0) return;
-  const account = await collections.accounts.findOne(
-    { _id: accountId },
-    { projection: { crawlers: 1, concurrency: 1 } },
-  );
-  if (account === null) {
-    throw invalidToken();
-  }
+  const account = await collections.accounts.findOne({ _id: accountId });
+  if (account === null) throw invalidToken();
   const over = bounded.find((name) => exceedsLimit(quota[name], account[name] ?? 0, more[name]));
   const name = over ?? bounded[0] ?? 'crawlers';
   throw crawlerQuotaExceeded(name, quota, account[name] ?? 0);

@@ -113,9 +113,7 @@ export function createAccounts(
 
     async remove(accountId, now) {
       const crawler = await collections.crawlers.findOne({ accountId }, { projection: { _id: 1 } });
-      if (crawler !== null) {
-        throw accountHasCrawlers();
-      }
+      if (crawler !== null) throw accountHasCrawlers();
       const known = await collections.accounts.findOne(
         { _id: accountId },
         { projection: { _id: 1 } },
@@ -135,10 +133,7 @@ export function createAccounts(
 
     async usage(accountId) {
       await increments.flush();
-      const document = await collections.accounts.findOne(
-        { _id: accountId },
-        { projection: { queued: 1, crawlers: 1, concurrency: 1, storedBytes: 1, queuedBytes: 1 } },
-      );
+      const document = await collections.accounts.findOne({ _id: accountId });
       return document === null ? undefined : usageOf(document);
     },
 

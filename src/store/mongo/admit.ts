@@ -5,7 +5,7 @@ import type { Job } from '../../domain/job.ts';
 import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
 import { PUSH_REQUEST_MS } from '../rules.ts';
-import type { PushLimits, PushOutcome, PushReceipt } from '../store.ts';
+import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import { type Amount, takeAccountRoom, wentOver } from './account-room.ts';
 import { type EnteredBatches, enterBatches } from './batch-parts.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
@@ -16,17 +16,11 @@ import { isLive, wakeFields } from './lease.ts';
 import { type KeyedJobs, readKeys } from './unique-keys.ts';
 
 /** Jobs on their way into the queue of one crawler. */
-export interface Admission {
-  readonly crawlerId: string;
-  readonly accountId: string;
-  readonly jobs: readonly Job[];
-  readonly settings: number | undefined;
+export interface Admission extends PushRequest {
   readonly limits: PushLimits;
   readonly now: Date;
-  /** The `_id` of its memory, if the push may be repeated. */
+  /** The `_id` of its memory, if the push may be repeated; `places` are remembered with it. */
   readonly requestKey: string | undefined;
-  /** What is remembered with it. */
-  readonly places: readonly number[] | undefined;
 }
 
 /** Many more than other processes push to one crawler while a push is decided. */
@@ -182,9 +176,9 @@ function toOutcomes(
   const refused = inserted === room ? 'account_queue_full' : 'crawler_queue_full';
   const accepted = new Set(fresh.slice(0, inserted).map(({ rid }) => rid));
   const left = new Set(fresh.slice(inserted).map(({ rid }) => rid));
-  return jobs.map(({ rid }, index): PushOutcome => {
+  return jobs.map((job): PushOutcome => {
+    const { rid } = job;
     if (accepted.has(rid)) return { rid };
-    const job = jobs[index] as Job;
     const bar = barred.get(job);
     if (bar !== undefined) return { refused: bar };
     const first = firsts.get(job);

@@ -9,18 +9,12 @@ const NEWEST = { at: -1, _id: -1 } as const;
 /** Records of what was changed. The server removes them past their retention. */
 export function createAudit({ audit }: Pick<Collections, 'audit'>): AuditStore {
   async function removeOldest(accountId: string): Promise<void> {
-    const [last] = await audit
-      .find({ accountId }, { projection: { at: 1 } })
-      .sort(NEWEST)
-      .skip(MAX_AUDIT_RECORDS)
-      .limit(1)
-      .toArray();
-    if (last === undefined) return;
+    const which = { projection: { at: 1 }, sort: NEWEST, skip: MAX_AUDIT_RECORDS } as const;
+    const last = await audit.findOne({ accountId }, which);
+    if (last === null) return;
     const { at, _id } = last;
-    await audit.deleteMany({
-      accountId,
-      $or: [{ at: { $lt: at } }, { at, _id: { $lte: _id } }],
-    });
+    const older = [{ at: { $lt: at } }, { at, _id: { $lte: _id } }];
+    await audit.deleteMany({ accountId, $or: older });
   }
 
   return {

@@ -31,13 +31,6 @@ export async function enterBatches(
 ): Promise<EnteredBatches> {
   const { batches, batchParts, time } = collections;
   const names = [...new Set(jobs.flatMap(({ batch = [] }) => batch))];
-  if (names.length === 0) {
-    return {
-      refused: new Map(),
-      batchIdOf: () => undefined,
-      count: () => Promise.resolve(),
-    };
-  }
   const { crawlerId } = lane;
   const partId = (batchId: string): string => `${batchId}/${lane.id}`;
 

@@ -131,10 +131,9 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
           );
           if (modifiedCount === 0 || event === undefined) return modifiedCount > 0;
           const document = deliveryDocument({
+            ...event,
             crawlerId,
             batchId,
-            record: event.record,
-            expiresAt: event.expiresAt,
             callbackHeaders: '[]',
             due: now,
             keptAt: completedAt,
@@ -203,9 +202,6 @@ function latest(
   parts: readonly BatchPartDocument[],
   field: 'lastPushedAt' | 'lastEndedAt',
 ): Date | undefined {
-  const moments = parts.flatMap((part) => part[field] ?? []);
-  return moments.reduce<Date | undefined>(
-    (last, each) => (last === undefined || each > last ? each : last),
-    undefined,
-  );
+  const moments = parts.flatMap((part) => part[field]?.getTime() ?? []);
+  return moments.length === 0 ? undefined : new Date(Math.max(...moments));
 }

@@ -123,24 +123,15 @@ export function toCounters(
   parts: readonly CountsDocument[] = [],
   heldUp?: HeldUp,
 ): CrawlerCounters {
-  const sum = sumCounts(parts, purges);
+  const { queuedBytes: _queued, runningBytes: _running, ...sum } = sumCounts(parts, purges);
   const helpers = Object.values(shares).map(({ processId, until, heldSlots }) => {
     return { processId, until, slots: heldSlots };
   });
   const { waiting, running, retrying, completed, failed, deleted, purged } = sum;
   return {
-    waiting,
-    running,
-    retrying,
+    ...sum,
     pushed: waiting + running + retrying + completed + failed + deleted + purged,
-    completed,
-    failed,
-    deleted,
-    purged,
-    deliveriesPending: sum.deliveriesPending,
-    delivered: sum.delivered,
     last: latest(sum.last, last),
-    failing: sum.failing,
     ...(leaseOwner === null ? {} : { dispatchedBy: { processId: leaseOwner, until: leaseUntil } }),
     ...(helpers.length === 0 ? {} : { helpers }),
     ...defined({ heldUp }),

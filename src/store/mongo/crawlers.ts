@@ -42,6 +42,15 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
     return crawler && { crawler, changed: document !== null };
   }
 
+  /** Takes back what was counted in an account, unless that is gone with its counters. */
+  async function uncount(accountId: string, share: CrawlerQuota): Promise<void> {
+    try {
+      await countCrawlers(collections, accountId, negated(share), UNLIMITED);
+    } catch (error) {
+      if (!(error instanceof DomainError) || error.kind !== 'unauthenticated') throw error;
+    }
+  }
+
   async function insertOrFind(
     crawler: Crawler,
     quota: CrawlerQuota,
@@ -57,7 +66,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
         await collections.crawlers.insertOne(toCrawlerDocument(crawler));
         return { crawler, inserted: true };
       } catch (error) {
-        await countCrawlers(collections, accountId, negated(share), UNLIMITED).catch(ignoreGone);
+        await uncount(accountId, share);
         // Another process inserted the same name, or conflicted with the write.
         if (!isDuplicate(error) && !isConflict(error)) throw error;
       }
@@ -110,8 +119,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
         );
         if (document !== null) return toCrawler(document);
         // The crawler was changed or removed after it was read.
-        if (counts)
-          await countCrawlers(collections, accountId, negated(share), UNLIMITED).catch(ignoreGone);
+        if (counts) await uncount(accountId, share);
       }
     },
 
@@ -215,12 +223,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
  * the deletion is tried again while the crawler is there.
  */
 async function deleteCrawler({ crawlers }: Pick<Collections, 'crawlers'>, crawlerId: string) {
-  const projection = {
-    accountId: 1,
-    name: 1,
-    concurrency: 1,
-    purges: 1,
-  } as const;
+  const projection = { accountId: 1, name: 1, concurrency: 1, purges: 1 } as const;
   for (let tries = 0; tries < MOST_DELETIONS; tries += 1) {
     const gone = await crawlers.findOneAndDelete({ _id: crawlerId }, { projection });
     if (gone !== null) return gone;
@@ -232,11 +235,6 @@ async function deleteCrawler({ crawlers }: Pick<Collections, 'crawlers'>, crawle
 
 function negated({ crawlers, concurrency }: CrawlerQuota): CrawlerQuota {
   return { crawlers: -crawlers, concurrency: -concurrency };
-}
-
-/** Ignores that the account was removed, because its counters went with it. */
-function ignoreGone(error: unknown): void {
-  if (!(error instanceof DomainError) || error.kind !== 'unauthenticated') throw error;
 }
 
 // While both pauses hold, the user's is the one that is shown.

@@ -81,10 +81,8 @@ export async function readClaimed(
   const claimed = await collections.deliveries
     .find({ _id: { $in: [...rids] }, state: 'sending', epoch })
     .toArray();
-  const places = new Map(rids.map((rid, index) => [rid, index]));
-  return claimed
-    .toSorted((a, b) => (places.get(a._id) ?? 0) - (places.get(b._id) ?? 0))
-    .map(toDelivery);
+  const found = new Map(claimed.map((each) => [each._id, each]));
+  return rids.flatMap((rid) => found.get(rid) ?? []).map(toDelivery);
 }
 
 /** Adds what settled deliveries change in the counters. */

@@ -136,7 +136,6 @@ export function jobWrites(
     repeated,
     gone,
     batchEnds,
-    rids: [...taken],
     count(delta: Delta): void {
       for (const each of counts) each(delta);
     },
@@ -210,19 +209,15 @@ function toResult(
 
 function toDelivery(
   outcome: Extract<End, { kind: 'delivery' }>,
-  { crawlerId, now, keptAt, epoch }: JobWriting,
+  { now, keptAt, epoch }: JobWriting,
   batchId: string | undefined,
 ): DeliveryDocument {
-  const { record, expiresAt, traceparent } = outcome;
   return deliveryDocument({
-    crawlerId,
-    record,
+    ...outcome,
     callbackHeaders: JSON.stringify(outcome.callbackHeaders),
     due: now,
     keptAt,
-    expiresAt,
     epoch: isHeld(outcome) ? epoch : undefined,
-    traceparent,
     batchId,
   });
 }

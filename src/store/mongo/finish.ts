@@ -89,13 +89,12 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
       const writing = { crawlerId, accountId, purges, now, keptAt, epoch };
       let { settled } = work;
       for (let tries = 1; ; tries += 1) {
-        const facts = await known.find(crawlerId, [...work.ended, ...work.started]);
-        // What a write that fails has done is unknown, so the next try reads the jobs again.
-        for (const { rid } of [...work.ended, ...work.started]) known.forget(rid);
+        const facts = await known.take(crawlerId, [...work.ended, ...work.started]);
         const writes = jobWrites(writing, facts, work.ended, work.started);
         const { ended, started, repeated } = writes;
         const written = { ended, started, repeated, settled: new Set(settled) };
-        if (writes.rids.length + settled.length + work.claimed.length === 0) return written;
+        const changes = [writes.gone, writes.updates, settled, work.claimed];
+        if (changes.every(({ length }) => length === 0)) return written;
         const lane = await lanes.enlist(crawlerId, 'turn', now, epoch);
         try {
           await lanes.write(

@@ -21,19 +21,10 @@ export function createHosts(collections: Collections, lanes: Lanes): HostStore {
   return {
     async save(reports, now) {
       const at = toWall(time, now);
-      const writes = reports.map(({ crawlerId, processId, hosts, heldUp }) => ({
-        updateOne: {
-          filter: { _id: `${crawlerId}/${processId}` },
-          update: {
-            $set: {
-              crawlerId,
-              processId,
-              hosts: JSON.stringify(hosts),
-              at,
-              ...defined({ heldUp }),
-            },
-            ...(heldUp === undefined ? { $unset: { heldUp: 1 as const } } : {}),
-          },
+      const writes = reports.map(({ hosts, ...report }) => ({
+        replaceOne: {
+          filter: { _id: `${report.crawlerId}/${report.processId}` },
+          replacement: { ...defined(report), hosts: JSON.stringify(hosts), at },
           upsert: true,
         },
       }));

@@ -47,35 +47,24 @@ export function toJob(document: JobDocument): QueuedJob {
 
 /** The document of a new job. */
 export function toJobDocument(job: Job, push: string, gen = 0, batchId?: string): JobDocument {
-  const { rid, body, contentType, queueDeadline, parameters, callbackHeaders, ...rest } = job;
-  const { traceparent, metadata, notBefore, batch, againOf } = job;
-  const due = notBefore ?? rest.createdAt;
+  const { rid, body, parameters, callbackHeaders, unique, ...same } = job;
+  const due = job.notBefore ?? job.createdAt;
   return {
+    ...defined({ ...same, body: body && new Binary(body), batchId, uniqueKey: unique?.key }),
+    ...(job.queueDeadline === undefined ? {} : { expires: true }),
     _id: rid,
-    crawlerId: rest.crawlerId,
-    accountId: rest.accountId,
-    url: rest.url,
-    host: rest.host,
-    hostDigit: hostDigit(rest.host),
-    priority: rest.priority,
-    method: rest.method,
-    ...(body === undefined ? {} : { body: new Binary(body) }),
-    ...(contentType === undefined ? {} : { contentType }),
+    hostDigit: hostDigit(job.host),
     parameters: JSON.stringify(parameters),
     callbackHeaders: JSON.stringify(callbackHeaders),
-    ...(queueDeadline === undefined ? {} : { queueDeadline, expires: true }),
-    createdAt: rest.createdAt,
     size: chargedJobBytes(job),
     state: 'waiting',
     due,
-    order: orderOf(due, rest.priority),
+    order: orderOf(due, job.priority),
     queued: true,
     retry: 0,
     attempt: 0,
     gen,
     push,
-    ...defined({ traceparent, metadata, notBefore, batch, batchId, againOf }),
-    ...defined({ uniqueKey: rest.unique?.key }),
   };
 }
 

@@ -24,9 +24,11 @@ const MAX_KNOWN = 50_000;
 export interface KnownJobs {
   /** Remembers a job that was found in the queue, or whose start was written. */
   note(rid: string, facts: JobFacts): void;
-  forget(rid: string): void;
-  /** The facts of each job; reads those that are not known in the attempt named, or the one before. */
-  find(
+  /**
+   * The facts of each job, which are forgotten: what a write does that fails is unknown. Reads those
+   * that are not known in the attempt named, or the one before.
+   */
+  take(
     crawlerId: string,
     jobs: readonly { readonly rid: string; readonly attempt: number }[],
   ): Promise<ReadonlyMap<string, JobFacts>>;
@@ -47,12 +49,12 @@ export function createKnownJobs(collections: Collections): KnownJobs {
         ...defined({ epoch, uniqueKey, batchId }),
       });
     },
-    forget: (rid) => void known.delete(rid),
-    async find(crawlerId, jobs) {
+    async take(crawlerId, jobs) {
       const found = new Map<string, JobFacts>();
       const missing: string[] = [];
       for (const { rid, attempt } of jobs) {
         const facts = known.get(rid);
+        known.delete(rid);
         if (facts === undefined || attempt - facts.attempt > 1) missing.push(rid);
         else found.set(rid, facts);
       }

@@ -2,7 +2,6 @@ import type { Binary, ClientSession } from 'mongodb';
 import { toWall } from '../../domain/clock.ts';
 import { databaseUnavailable } from '../../domain/errors.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
-import { createRid } from '../../domain/rid.ts';
 import { toDay } from '../../domain/stats.ts';
 import { type AccountIncrements, createAccountIncrements } from './account-increments.ts';
 import type { Collections, CountsDocument } from './collections.ts';
@@ -287,9 +286,4 @@ export function createLanes(
 
 function zeroed(field: string) {
   return { $ifNull: [`$${field}`, 0] };
-}
-
-/** A process id for {@link createLanes}. */
-export function newProcessId(): string {
-  return createRid(new Date());
 }

@@ -33,16 +33,6 @@ export function currentLease(lease: Lease, now: Date): Filter<CrawlerDocument> {
   };
 }
 
-/**
- * The wake time once there is work at `at`. It stays under a lease, whose holder sees the work or
- * sets the wake time when it releases the lease, and during a pause, whose end sets it too.
- */
-export function wakeExpression(at: Date, work: WorkKind): object {
-  const pauses = heldBackBy[work].map((pause) => `$${pause}`);
-  const keeps = { $or: [{ $ne: ['$leaseOwner', null] }, ...pauses] };
-  return { $cond: [keeps, '$wakeAt', { $min: ['$wakeAt', at] }] };
-}
-
 /** Notes that the crawler has work now. */
 export async function wakeNow(
   collections: Collections,
@@ -55,9 +45,17 @@ export async function wakeNow(
   await collections.crawlers.updateOne({ _id: crawlerId }, wake, session && { session });
 }
 
-/** The fields of {@link wakeNow}. */
+/**
+ * The fields of {@link wakeNow}. Under a lease the wake time stays: its holder sees the work, or sets
+ * the wake time when it releases the lease. So it does during a pause, whose end sets it too.
+ */
 export function wakeFields(now: Date, work: WorkKind) {
-  return { wakes: { $add: ['$wakes', 1] }, wakeAt: wakeExpression(now, work) };
+  const pauses = heldBackBy[work].map((pause) => `$${pause}`);
+  const keeps = { $or: [{ $ne: ['$leaseOwner', null] }, ...pauses] };
+  return {
+    wakes: { $add: ['$wakes', 1] },
+    wakeAt: { $cond: [keeps, '$wakeAt', { $min: ['$wakeAt', now] }] },
+  };
 }
 
 /** When the crawler has work next; undefined when it has none, or all of it is paused. */
@@ -73,7 +71,8 @@ async function nextWorkAt(
   return earliest([delivery, job]);
 }
 
-const FIRST_DUE = { sort: { due: 1, _id: 1 }, projection: { due: 1 } } as const;
+/** Finds what falls due first, and when. */
+export const FIRST_DUE = { sort: { due: 1, _id: 1 }, projection: { due: 1 } } as const;
 
 /** When the crawler's next delivery falls due; undefined when none waits. */
 export async function nextDelivery(

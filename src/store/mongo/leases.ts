@@ -24,15 +24,7 @@ const NEWS_FIELDS = {
   updatedAt: 1,
   ...SHARING_FIELDS,
 } as const;
-const ACQUIRED_FIELDS = {
-  epoch: 1,
-  leaseOwner: 1,
-  wakes: 1,
-  updatedAt: 1,
-  accountId: 1,
-  politeness: 1,
-  ...SHARING_FIELDS,
-} as const;
+const ACQUIRED_FIELDS = { ...NEWS_FIELDS, accountId: 1, politeness: 1 } as const;
 
 type VisitedCrawler = Pick<CrawlerDocument, '_id' | keyof typeof NEWS_FIELDS>;
 

@@ -7,6 +7,7 @@ import type { HostsLook, LookReceipt, QueueLook } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { toJob } from './job-document.ts';
 import type { KnownJobs } from './job-facts.ts';
+import { FIRST_DUE } from './lease.ts';
 
 /** What a look has found. */
 type Found = Omit<LookReceipt, 'jobs'> & { readonly documents: readonly JobDocument[] };
@@ -184,18 +185,8 @@ async function lookByHosts(
       take(document);
     }
   }
-  if (hasMore) return { documents: found, hasMore: true, nextDueAt: undefined, seesAllHosts: true };
-  const next = await jobs
-    .find({ ...queue, due: { $gt: now } }, { projection: { due: 1 } })
-    .sort({ due: 1, _id: 1 })
-    .limit(1)
-    .next();
-  return {
-    documents: found,
-    hasMore: false,
-    nextDueAt: next?.due,
-    seesAllHosts: true,
-  };
+  const next = hasMore ? null : await jobs.findOne({ ...queue, due: { $gt: now } }, FIRST_DUE);
+  return { documents: found, hasMore, nextDueAt: next?.due, seesAllHosts: true };
 }
 
 function sizeOf({ size, body }: JobDocument): number {

@@ -1,4 +1,10 @@
-import { type Collection, type Db, type Document, MongoNetworkTimeoutError } from 'mongodb';
+import {
+  type Collection,
+  type Db,
+  type Document,
+  type IndexDescription,
+  MongoNetworkTimeoutError,
+} from 'mongodb';
 import { AUDIT_KEPT_MS } from '../../domain/audit.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { databaseTooNew } from '../../domain/errors.ts';
@@ -133,70 +139,50 @@ async function drop(
   }
 }
 
+/** The documents that have a field. */
+const has = (field: string): Document => ({ [field]: { $exists: true } });
+
+/** Results and deliveries of crawls that failed. */
+const OF_FAILED = { cbStatus: { $gt: CB_STATUS.success } };
+
+/** An index of the documents that match `of` alone. */
+const partial = (name: string, key: IndexDescription['key'], of: Document): IndexDescription => ({
+  key,
+  name,
+  partialFilterExpression: of,
+});
+
 async function createIndexes(collections: Collections): Promise<void> {
   await Promise.all([
     collections.accounts.createIndexes([
       { key: { name: 1 }, name: 'name', unique: true },
-      {
-        key: { nameKey: 1 },
-        name: 'name_key',
-        unique: true,
-        partialFilterExpression: { nameKey: { $exists: true } },
-      },
+      { ...partial('name_key', { nameKey: 1 }, has('nameKey')), unique: true },
       { key: { hashes: 1 }, name: 'hashes', unique: true },
     ]),
     collections.crawlers.createIndexes([
       { key: { accountId: 1, name: 1 }, name: 'name', unique: true },
       { key: { wakeAt: 1 }, name: 'wake' },
       { key: { probeAt: 1 }, name: 'probe', sparse: true },
-      {
-        key: { callbackUrl: 1 },
-        name: 'callback',
-        partialFilterExpression: { probeAt: { $exists: true } },
-      },
+      partial('callback', { callbackUrl: 1 }, has('probeAt')),
       { key: { wantsHelp: 1 }, name: 'wants_help', sparse: true },
     ]),
     collections.jobs.createIndexes([
-      {
-        key: { crawlerId: 1, gen: 1, due: 1, _id: 1 },
-        name: 'next',
-        partialFilterExpression: { queued: true },
-      },
-      {
-        key: { crawlerId: 1, gen: 1, host: 1, order: 1, _id: 1, due: 1 },
-        name: 'by_host_order',
-        partialFilterExpression: { queued: true },
-      },
-      {
-        key: { crawlerId: 1, gen: 1, order: 1, _id: 1, due: 1, host: 1 },
-        name: 'urgent',
-        partialFilterExpression: { queued: true, priority: { $gt: DEFAULT_PRIORITY } },
-      },
-      {
-        key: { crawlerId: 1, gen: 1, notBefore: 1 },
-        name: 'scheduled',
-        partialFilterExpression: { notBefore: { $exists: true } },
-      },
-      {
-        key: { crawlerId: 1, epoch: 1 },
-        name: 'running',
-        partialFilterExpression: { state: 'running' },
-      },
-      {
-        key: { crawlerId: 1, gen: 1, due: 1, _id: 1 },
-        name: 'next_retry',
-        partialFilterExpression: { state: 'retrying' },
-      },
-      {
-        key: { batchId: 1, state: 1, gen: 1, notBefore: 1 },
-        name: 'batch',
-        partialFilterExpression: { batchId: { $exists: true } },
-      },
-      {
-        key: { queueDeadline: 1 },
-        name: 'deadline',
-        partialFilterExpression: { expires: true },
-      },
+      partial('next', { crawlerId: 1, gen: 1, due: 1, _id: 1 }, { queued: true }),
+      partial(
+        'by_host_order',
+        { crawlerId: 1, gen: 1, host: 1, order: 1, _id: 1, due: 1 },
+        { queued: true },
+      ),
+      partial(
+        'urgent',
+        { crawlerId: 1, gen: 1, order: 1, _id: 1, due: 1, host: 1 },
+        { queued: true, priority: { $gt: DEFAULT_PRIORITY } },
+      ),
+      partial('scheduled', { crawlerId: 1, gen: 1, notBefore: 1 }, has('notBefore')),
+      partial('running', { crawlerId: 1, epoch: 1 }, { state: 'running' }),
+      partial('next_retry', { crawlerId: 1, gen: 1, due: 1, _id: 1 }, { state: 'retrying' }),
+      partial('batch', { batchId: 1, state: 1, gen: 1, notBefore: 1 }, has('batchId')),
+      partial('deadline', { queueDeadline: 1 }, { expires: true }),
     ]),
     collections.samples.createIndexes([
       { key: { crawlerId: 1, at: 1 }, name: 'crawler' },
@@ -205,11 +191,7 @@ async function createIndexes(collections: Collections): Promise<void> {
     collections.batches.createIndexes([
       { key: { crawlerId: 1, name: 1 }, name: 'name', unique: true },
       { key: { crawlerId: 1, _id: 1 }, name: 'newest' },
-      {
-        key: { closedAt: 1 },
-        name: 'closed',
-        partialFilterExpression: { closedAt: { $exists: true } },
-      },
+      partial('closed', { closedAt: 1 }, has('closedAt')),
       { key: { expiresAt: 1 }, name: 'expires' },
     ]),
     collections.batchParts.createIndexes([
@@ -224,38 +206,14 @@ async function createIndexes(collections: Collections): Promise<void> {
     collections.deliveries.createIndexes([
       // They contain the state, so that deliveries are counted without reading the documents, which
       // hold the pages.
-      {
-        key: { crawlerId: 1, state: 1, due: 1, _id: 1 },
-        name: 'next',
-        partialFilterExpression: { state: 'due' },
-      },
-      {
-        key: { crawlerId: 1, due: 1, _id: 1 },
-        name: 'retried',
-        partialFilterExpression: { state: 'due', attempt: { $gt: 0 } },
-      },
-      {
-        key: { crawlerId: 1, state: 1, epoch: 1, _id: 1 },
-        name: 'sending_rid',
-        partialFilterExpression: { state: 'sending' },
-      },
+      partial('next', { crawlerId: 1, state: 1, due: 1, _id: 1 }, { state: 'due' }),
+      partial('retried', { crawlerId: 1, due: 1, _id: 1 }, { state: 'due', attempt: { $gt: 0 } }),
+      partial('sending_rid', { crawlerId: 1, state: 1, epoch: 1, _id: 1 }, { state: 'sending' }),
       // Ends with the size, so that stored bytes are summed without reading pages.
       { key: { crawlerId: 1, createdAt: 1, _id: 1, size: 1 }, name: 'created_rid_size' },
-      {
-        key: { crawlerId: 1, createdAt: 1, _id: 1 },
-        name: 'failed',
-        partialFilterExpression: { state: 'failed' },
-      },
-      {
-        key: { crawlerId: 1, createdAt: 1, _id: 1 },
-        name: 'failed_crawls',
-        partialFilterExpression: { cbStatus: { $gt: CB_STATUS.success } },
-      },
-      {
-        key: { batchId: 1, createdAt: 1, _id: 1, cbStatus: 1 },
-        name: 'batch',
-        partialFilterExpression: { batchId: { $exists: true } },
-      },
+      partial('failed', { crawlerId: 1, createdAt: 1, _id: 1 }, { state: 'failed' }),
+      partial('failed_crawls', { crawlerId: 1, createdAt: 1, _id: 1 }, OF_FAILED),
+      partial('batch', { batchId: 1, createdAt: 1, _id: 1, cbStatus: 1 }, has('batchId')),
       { key: { expiresAt: 1 }, name: 'expiry' },
     ]),
     collections.results.createIndexes([
@@ -264,31 +222,11 @@ async function createIndexes(collections: Collections): Promise<void> {
       // Numbered ones by number, and those without by time, without reading pages.
       { key: { scope: 1, seq: 1, storedAt: 1, _id: 1, size: 1 }, name: 'order' },
       { key: { scope: 1, crawlerId: 1, seq: 1, _id: 1, size: 1 }, name: 'crawler_order' },
-      {
-        key: { crawlerId: 1, storedAt: 1, _id: 1 },
-        name: 'crawler_time',
-        partialFilterExpression: { crawlerId: { $exists: true } },
-      },
-      {
-        key: { scope: 1, storedAt: 1, _id: 1 },
-        name: 'failed',
-        partialFilterExpression: { cbStatus: { $gt: CB_STATUS.success } },
-      },
-      {
-        key: { crawlerId: 1, storedAt: 1, _id: 1 },
-        name: 'failed_of_crawler',
-        partialFilterExpression: { cbStatus: { $gt: CB_STATUS.success } },
-      },
-      {
-        key: { batchId: 1, seq: 1, _id: 1, size: 1 },
-        name: 'batch_order',
-        partialFilterExpression: { batchId: { $exists: true } },
-      },
-      {
-        key: { heldUntil: 1, scope: 1 },
-        name: 'held',
-        partialFilterExpression: { heldUntil: { $exists: true } },
-      },
+      partial('crawler_time', { crawlerId: 1, storedAt: 1, _id: 1 }, has('crawlerId')),
+      partial('failed', { scope: 1, storedAt: 1, _id: 1 }, OF_FAILED),
+      partial('failed_of_crawler', { crawlerId: 1, storedAt: 1, _id: 1 }, OF_FAILED),
+      partial('batch_order', { batchId: 1, seq: 1, _id: 1, size: 1 }, has('batchId')),
+      partial('held', { heldUntil: 1, scope: 1 }, has('heldUntil')),
       // `maintain` removes and counts expired results; the server's own expiry would not count
       // them.
       { key: { expiresAt: 1 }, name: 'expires' },
@@ -314,11 +252,7 @@ async function createIndexes(collections: Collections): Promise<void> {
     ]),
     collections.hosts.createIndexes([
       { key: { crawlerId: 1, at: -1 }, name: 'crawler' },
-      {
-        key: { crawlerId: 1, at: 1, heldUp: 1 },
-        name: 'held_up',
-        partialFilterExpression: { heldUp: { $exists: true } },
-      },
+      partial('held_up', { crawlerId: 1, at: 1, heldUp: 1 }, has('heldUp')),
       { key: { at: 1 }, name: 'expiry', expireAfterSeconds: DAY_MS / 1_000 },
     ]),
     collections.notices.createIndexes([{ key: { dueAt: 1 }, name: 'due' }]),

@@ -3,6 +3,7 @@ import type { ServiceClock } from '../../domain/clock.ts';
 import { withDeadline } from '../../domain/deadline.ts';
 import { databaseAlone, databaseUnavailable } from '../../domain/errors.ts';
 import type { Logger } from '../../domain/logger.ts';
+import { createRid } from '../../domain/rid.ts';
 import type { StoreTraits } from '../../domain/store-traits.ts';
 import { decorateStore } from '../decorate-store.ts';
 import type { Store } from '../store.ts';
@@ -17,7 +18,7 @@ import { createCookieSessions } from './cookie-sessions.ts';
 import { createCrawlers } from './crawlers.ts';
 import { createDeliveries } from './deliveries.ts';
 import { createHosts } from './hosts.ts';
-import { createLanes, newProcessId } from './lanes.ts';
+import { createLanes } from './lanes.ts';
 import { createListings } from './listings.ts';
 import { createMaintenance } from './maintenance.ts';
 import { migrate } from './migrations.ts';
@@ -79,7 +80,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       named === 'test' && !/\/test(\?|$)/.test(options.uri) ? DEFAULT_DATABASE : named,
     );
     await requireTransactions(db);
-    const processId = newProcessId();
+    const processId = createRid(new Date());
     const time = await openServiceTime(createTimeServer(db), processId, logger);
     const collections = toCollections(db, time);
     const transactions = createTransactions(() => client.startSession(), client.db('admin'));

@@ -1,7 +1,7 @@
 import { toWall } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest, QueueStore } from '../store.ts';
-import { createAdmission, wake } from './admit.ts';
+import { type Admission, createAdmission, wake } from './admit.ts';
 import type { Collections } from './collections.ts';
 import { createGroupedCalls } from './grouped-calls.ts';
 import type { Lanes } from './lanes.ts';
@@ -10,14 +10,6 @@ import { isDuplicate } from './mongo-errors.ts';
 
 const MAX_GROUP = 1_000;
 
-interface Waiting {
-  readonly request: PushRequest;
-  readonly limits: PushLimits;
-  readonly now: Date;
-  /** The `_id` of its memory, if it may be repeated. */
-  readonly requestKey: string | undefined;
-}
-
 /**
  * Creates `QueueStore.push`. Pushes to a crawler that arrive while another one is written share the
  * next write.
@@ -25,18 +17,15 @@ interface Waiting {
 export function createPush(collections: Collections, lanes: Lanes): QueueStore['push'] {
   const admit = createAdmission(collections, lanes);
   const { pushRequests } = collections;
-  const grouped = createGroupedCalls<Waiting, PushReceipt>(async (crawlerId, group) => {
-    const { request, limits, requestKey } = group[0] as Waiting;
-    const { accountId, settings, places } = request;
-    const { now } = group.at(-1) as Waiting;
-    const jobs = group.flatMap((each) => each.request.jobs);
-    const named = { requestKey, places };
-    const admission = { crawlerId, accountId, jobs, settings, limits, now, ...named };
-    const { outcomes, crossedAccountLimit, leased } = await admit(admission);
+  const grouped = createGroupedCalls<Admission, PushReceipt>(async (_crawlerId, group) => {
+    const first = group[0] as Admission;
+    const { now } = group.at(-1) as Admission;
+    const jobs = group.flatMap((each) => each.jobs);
+    const { outcomes, crossedAccountLimit, leased } = await admit({ ...first, jobs, now });
     let index = 0;
     return group.map((each) => ({
-      outcomes: each.request.jobs.map(() => outcomes[index++] as PushOutcome),
-      crossedAccountLimit: crossedAccountLimit && each === group[0],
+      outcomes: each.jobs.map(() => outcomes[index++] as PushOutcome),
+      crossedAccountLimit: crossedAccountLimit && each === first,
       leased,
     }));
   }, endOfGroup);
@@ -62,7 +51,7 @@ export function createPush(collections: Collections, lanes: Lanes): QueueStore['
     const before = await earlier(requestKey, request.crawlerId, now);
     if (before !== undefined) return before;
     try {
-      const receipt = await grouped(request.crawlerId, { request, limits, now, requestKey });
+      const receipt = await grouped(request.crawlerId, { ...request, limits, now, requestKey });
       if (receipt.outcomes.some((outcome) => 'rid' in outcome)) return receipt;
       // Nothing was written, perhaps because another call of the request has filled the queue.
       return (await earlier(requestKey, request.crawlerId, now)) ?? receipt;
@@ -78,19 +67,19 @@ export function createPush(collections: Collections, lanes: Lanes): QueueStore['
     Promise.all(
       requests.map((request) =>
         request.requestId === undefined
-          ? grouped(request.crawlerId, { request, limits, now, requestKey: undefined })
+          ? grouped(request.crawlerId, { ...request, limits, now, requestKey: undefined })
           : once(request, request.requestId, limits, now),
       ),
     );
 }
 
 /** A push that may be repeated is written alone. */
-function endOfGroup(pushes: readonly Waiting[]): number {
+function endOfGroup(pushes: readonly Admission[]): number {
   const [first] = pushes;
-  let jobs = 0;
-  return pushes.findIndex(({ request, requestKey }, index) => {
-    jobs += request.jobs.length;
+  let count = 0;
+  return pushes.findIndex(({ jobs, settings, requestKey }, index) => {
+    count += jobs.length;
     const alone = index > 0 && (requestKey ?? first?.requestKey) !== undefined;
-    return jobs > MAX_GROUP || alone || request.settings !== first?.request.settings;
+    return count > MAX_GROUP || alone || settings !== first?.settings;
   });
 }

@@ -27,17 +27,17 @@ export async function sweepUp(
   goesOn: () => boolean,
 ): Promise<{ readonly removed: number; readonly done: boolean }> {
   const crawler = await readPurges(collections, crawlerId);
-  const sweeps =
-    crawler === null
-      ? removedSweeps(collections, crawlerId)
-      : [
-          sweepOf(collections, 'jobs', { crawlerId, queued: true, gen: { $lt: crawler.purges } }),
-          sweepOf(collections, 'uniqueKeys', { crawlerId, gen: { $lt: crawler.purges } }),
-        ];
+  const gen = crawler === null ? {} : { gen: { $lt: crawler.purges } };
+  const sweeps: readonly Sweep[] = [
+    ['jobs', { crawlerId, queued: true, ...gen }],
+    ['uniqueKeys', { crawlerId, ...gen }],
+    ...(crawler === null ? sweepsOfRemoved(crawlerId) : []),
+  ];
   let removed = 0;
-  for (const sweep of sweeps) {
+  for (const [name, filter] of sweeps) {
     for (;;) {
-      const count = await sweep();
+      const documents = collections[name] as Collections['jobs'];
+      const count = (await deleteBatch(documents, filter, SWEEP_BATCH)).found.length;
       removed += count;
       if (count < SWEEP_BATCH) break;
       if (!goesOn()) return { removed, done: false };
@@ -69,31 +69,26 @@ export async function sweepAll(
   return found;
 }
 
-type Sweep = () => Promise<number>;
-
 const OF_CRAWLER = [
   'deliveries',
   'history',
   'samples',
   'pushRequests',
-  'uniqueKeys',
   'batches',
   'batchParts',
   'counts',
   'hosts',
 ] as const;
 
-type Swept = 'jobs' | (typeof OF_CRAWLER)[number];
+/** A collection, and which of its documents go. */
+type Sweep = readonly [
+  name: 'jobs' | 'uniqueKeys' | (typeof OF_CRAWLER)[number],
+  filter: Filter<JobDocument>,
+];
 
-function sweepOf(collections: Collections, name: Swept, filter: Filter<JobDocument>): Sweep {
-  const documents = collections[name] as Collections['jobs'];
-  return async () => (await deleteBatch(documents, filter, SWEEP_BATCH)).found.length;
-}
-
-function removedSweeps(collections: Collections, crawlerId: string): Sweep[] {
+function sweepsOfRemoved(crawlerId: string): Sweep[] {
   return [
-    sweepOf(collections, 'jobs', { crawlerId, queued: true }),
-    sweepOf(collections, 'jobs', { crawlerId, state: 'running' }),
-    ...OF_CRAWLER.map((name) => sweepOf(collections, name, { crawlerId })),
+    ['jobs', { crawlerId, state: 'running' }],
+    ...OF_CRAWLER.map((name): Sweep => [name, { crawlerId }]),
   ];
 }

@@ -126,17 +126,13 @@ export async function readSamples(
 ): Promise<Map<string, Sample[]>> {
   const read = async (crawlerId: string): Promise<Sample[]> => {
     const [before, found] = await Promise.all([
-      samples
-        .find({ crawlerId, at: { $lt: since } })
-        .sort({ at: -1 })
-        .limit(1)
-        .toArray(),
+      samples.findOne({ crawlerId, at: { $lt: since } }, { sort: { at: -1 } }),
       samples
         .find({ crawlerId, at: { $gte: since } })
         .sort({ at: 1 })
         .toArray(),
     ]);
-    return [...before, ...found].map(toSample);
+    return [...(before === null ? [] : [before]), ...found].map(toSample);
   };
   return new Map(await Promise.all(crawlerIds.map(async (id) => [id, await read(id)] as const)));
 }

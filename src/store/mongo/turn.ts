@@ -1,9 +1,9 @@
 import { toWall } from '../../domain/clock.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
-import type { Lease, QueueStore, StartedJob, TurnReceipt, TurnWork } from '../store.ts';
+import type { Lease, QueueStore, TurnReceipt, TurnWork } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { dueDeliveries, readClaimed } from './deliveries.ts';
-import type { Writer } from './finish.ts';
+import type { Writer, Written } from './finish.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { Lanes } from './lanes.ts';
 import { nextDelivery } from './lease.ts';
@@ -22,6 +22,9 @@ const STATE_FIELDS = {
   leaseUntil: 1,
   shares: 1,
 } as const;
+
+/** What is written of a crawler that is gone. */
+const NOTHING: Written = { ended: new Set(), started: [], repeated: [], settled: new Set() };
 
 type CrawlerState = Pick<CrawlerDocument, '_id' | keyof typeof STATE_FIELDS>;
 
@@ -45,16 +48,19 @@ export function createTurn(
       collections.crawlers.findOne<CrawlerState>({ _id: crawlerId }, { projection: STATE_FIELDS }),
       work.deliveries && dueDeliveries(collections, crawlerId, work.deliveries, now),
     ]);
-    if (state === null) return nothingLeft(work);
-    const isOurs = isHeld(state, lease, now);
-    const paused = state.pausedByUser || state.pausedByMonitor;
+    const isOurs = state !== null && isHeld(state, lease, now);
+    const paused = state !== null && (state.pausedByUser || state.pausedByMonitor);
     const due = isOurs && !state.pausedByMonitor ? waiting : undefined;
-    const written = await writer.write(
-      state,
-      { ended, started: isOurs && !paused ? started : [], settled, claimed: due ?? [] },
-      now,
-      isOurs ? lease.epoch : undefined,
-    );
+    const starts = isOurs && !paused ? started : [];
+    const written =
+      state === null
+        ? NOTHING
+        : await writer.write(
+            state,
+            { ended, started: starts, settled, claimed: due ?? [] },
+            now,
+            isOurs ? lease.epoch : undefined,
+          );
     const begun = new Set([...written.repeated, ...written.started.map(({ start }) => start)]);
     const verdicts = ended.map((each) => (written.ended.has(each) ? 'won' : 'lost'));
     const [{ claimed, nextDeliveryAt }, found] = await Promise.all([
@@ -92,21 +98,4 @@ export function createTurn(
 
   return (lease, work, now) =>
     lanes.runExclusive(lease.crawlerId, () => lanes.untilWritten(() => takeTurn(lease, work, now)));
-}
-
-/** The receipt of a turn whose crawler is gone. */
-function nothingLeft({ ended = [], started = [], settled = [] }: TurnWork): TurnReceipt {
-  return {
-    verdicts: ended.map(() => 'lost' as const),
-    settled: settled.map(() => 'lost' as const),
-    held: [],
-    claimed: [],
-    nextDeliveryAt: undefined,
-    lost: started.map(({ rid }: StartedJob) => rid),
-    jobs: [],
-    hasMore: false,
-    nextDueAt: undefined,
-    leaseLost: true,
-    paused: false,
-  };
 }

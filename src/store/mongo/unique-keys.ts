@@ -43,13 +43,8 @@ export async function readKeys(
   const { uniqueKeys, time } = collections;
   const idOf = ({ unique }: Job): string => keyId(crawler._id, unique?.key ?? '');
   const keyed = jobs.filter(({ unique }) => unique !== undefined);
-  if (keyed.length === 0) {
-    return {
-      isHeld: () => false,
-      divide: (some) => ({ fresh: some, firsts: new Map(), take: () => Promise.resolve() }),
-    };
-  }
-  const found = await uniqueKeys.find({ _id: { $in: keyed.map(idOf) } }).toArray();
+  const found =
+    keyed.length === 0 ? [] : await uniqueKeys.find({ _id: { $in: keyed.map(idOf) } }).toArray();
   const holding = await stillHeld(collections, crawler, found, now);
   const held = new Map(holding.map(({ _id, rid }) => [_id, rid]));
   const ended = found.filter(({ _id }) => !held.has(_id));

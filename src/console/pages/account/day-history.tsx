@@ -1,6 +1,6 @@
 import type { HistoryDay } from '../../../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { bytes, count, percent } from '../../format/numbers.ts';
-import { DataTable } from '../../ui/data-table.tsx';
+import { countColumn, DataTable } from '../../ui/data-table.tsx';
 import { lazy } from '../../ui/lazy.tsx';
 import { Empty } from '../../ui/notice.tsx';
 import { dayBefore } from './days.ts';
@@ -52,9 +52,9 @@ export function DayHistory(props: {
           keyOf={(day) => day.date}
           columns={[
             { id: 'date', title: 'Day, UTC', cell: (day) => <b>{day.date}</b>, whole: true },
-            number('Pushed', (day) => day.pushed),
-            number('Success', (day) => day.success),
-            number('Failed', (day) => day.failed),
+            countColumn<HistoryDay>('Pushed', (day) => day.pushed),
+            countColumn<HistoryDay>('Success', (day) => day.success),
+            countColumn<HistoryDay>('Failed', (day) => day.failed),
             {
               id: 'statuses',
               title: 'By cb_status',
@@ -66,25 +66,21 @@ export function DayHistory(props: {
                 </span>
               ),
             },
-            number('Retries', (day) => day.retries),
-            number('Climbs', (day) => day.climbs),
+            countColumn<HistoryDay>('Retries', (day) => day.retries),
+            countColumn<HistoryDay>('Climbs', (day) => day.climbs),
             {
               id: 'proxyBytes',
               title: 'Through proxies',
               number: true,
               cell: (day) => bytes(Number(day.proxyBytes)),
             },
-            number('Timeouts', (day) => day.timeouts),
-            number('Delivered', (day) => day.deliveries),
-            number('Failed attempts', (day) => day.deliveryFailures),
-            number('Billed', (day) => day.billed),
+            countColumn<HistoryDay>('Timeouts', (day) => day.timeouts),
+            countColumn<HistoryDay>('Delivered', (day) => day.deliveries),
+            countColumn<HistoryDay>('Failed attempts', (day) => day.deliveryFailures),
+            countColumn<HistoryDay>('Billed', (day) => day.billed),
           ]}
         />
       </details>
     </div>
   );
-}
-
-function number(title: string, pick: (day: HistoryDay) => bigint) {
-  return { id: title, title, number: true, cell: (day: HistoryDay) => count(pick(day)) };
 }

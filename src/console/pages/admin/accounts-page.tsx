@@ -3,12 +3,11 @@ import type { Account } from '../../../../gen/queuedcrawler/v1/account_service_p
 import { operatorClients } from '../../api/clients.ts';
 import { useFeed } from '../../api/use-feed.ts';
 import { Moment } from '../../format/moment.tsx';
-import { count } from '../../format/numbers.ts';
 import { useCommands } from '../../shell/commands.ts';
 import { query, setQuery } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
-import { DataTable } from '../../ui/data-table.tsx';
+import { countColumn, DataTable } from '../../ui/data-table.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { Empty, Loading } from '../../ui/notice.tsx';
 import { ListPager } from '../../ui/pager.tsx';
@@ -89,12 +88,7 @@ export function AccountsPage() {
                     <span class="badge ok">Accepted</span>
                   ),
               },
-              {
-                id: 'queued',
-                title: 'Queued',
-                number: true,
-                cell: ({ queued }) => count(queued),
-              },
+              countColumn<Account>('Queued', ({ queued }) => queued),
               { id: 'made', title: 'Created', cell: ({ createdAt }) => <Moment at={createdAt} /> },
               {
                 id: 'actions',

@@ -4,7 +4,7 @@ import { useFeed } from '../../api/use-feed.ts';
 import { Moment } from '../../format/moment.tsx';
 import { bytes, count, duration, percent } from '../../format/numbers.ts';
 import { Card, Figures } from '../../ui/card.tsx';
-import { DataTable } from '../../ui/data-table.tsx';
+import { countColumn, DataTable } from '../../ui/data-table.tsx';
 import { FaultNotice, Loading } from '../../ui/notice.tsx';
 import { LoadCharts } from './load-charts.tsx';
 import { ProxiesCards } from './proxies-cards.tsx';
@@ -84,20 +84,10 @@ function ProcessTable({ processes }: { readonly processes: readonly ServiceProce
         },
         { id: 'role', title: 'Role', cell: ({ role }) => role },
         { id: 'version', title: 'Version', cell: ({ version }) => version },
-        { id: 'crawlers', title: 'Crawlers', number: true, cell: (each) => count(each.crawlers) },
-        { id: 'crawls', title: 'Crawls', number: true, cell: (each) => count(each.crawls) },
-        {
-          id: 'deliveries',
-          title: 'Deliveries',
-          number: true,
-          cell: (each) => count(each.deliveries),
-        },
-        {
-          id: 'pages',
-          title: 'Browser pages',
-          number: true,
-          cell: (each) => count(each.browserPages),
-        },
+        countColumn<ServiceProcess>('Crawlers', (each) => each.crawlers),
+        countColumn<ServiceProcess>('Crawls', (each) => each.crawls),
+        countColumn<ServiceProcess>('Deliveries', (each) => each.deliveries),
+        countColumn<ServiceProcess>('Browser pages', (each) => each.browserPages),
         { id: 'cores', title: 'Cores', number: true, cell: (each) => each.cpuCores.toFixed(2) },
         {
           id: 'memory',

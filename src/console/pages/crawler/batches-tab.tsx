@@ -12,7 +12,7 @@ import { count, duration } from '../../format/numbers.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
-import { DataTable } from '../../ui/data-table.tsx';
+import { countColumn, DataTable } from '../../ui/data-table.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
@@ -66,12 +66,7 @@ export function BatchesTab({ view }: { readonly view: CrawlerView }) {
             },
             { id: 'state', title: 'State', cell: (batch) => <StateBadge batch={batch} /> },
             { id: 'percent', title: '%', number: true, cell: ({ percent }) => percent },
-            {
-              id: 'accepted',
-              title: 'URLs',
-              number: true,
-              cell: ({ accepted }) => count(accepted),
-            },
+            countColumn<Batch>('URLs', ({ accepted }) => accepted),
             {
               id: 'left',
               title: 'Left',
@@ -85,12 +80,7 @@ export function BatchesTab({ view }: { readonly view: CrawlerView }) {
                 </>
               ),
             },
-            {
-              id: 'completed',
-              title: 'Completed',
-              number: true,
-              cell: ({ completed }) => count(completed),
-            },
+            countColumn<Batch>('Completed', ({ completed }) => completed),
             {
               id: 'failed',
               title: 'Failed',

@@ -13,6 +13,7 @@ import { count } from '../../format/numbers.ts';
 import { query, queryField, setQuery } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
+import { countColumn } from '../../ui/data-table.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
@@ -22,7 +23,6 @@ import { usePages } from '../../ui/use-pages.ts';
 import { StatusBadge } from '../results/status-badge.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
 import { AttemptList, DeliveryStateBadge } from './delivery-view.tsx';
-import { fileRow } from './file-row.ts';
 import { MatchActions } from './match-actions.tsx';
 import { addressFilter, FilterBar } from './match-filter.tsx';
 
@@ -67,19 +67,14 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
   const open = query.value.get('delivery') ?? '';
   const clients = clientsFor(view.type);
   const filter = addressFilter();
-  const read = (pageSize: number, pageToken: string, signal?: AbortSignal) =>
-    clients.activity.listDeliveries(
+  const read = async (pageToken: string, pageSize: number, signal?: AbortSignal) => {
+    const { deliveries: rows, nextPageToken } = await clients.activity.listDeliveries(
       { name, state: STATE_OF[state.value], filter: filter.message, pageSize, pageToken },
       signal && { signal },
     );
-  const pages = usePages(
-    `deliveries ${name} ${state.value} ${filter.key}`,
-    async (pageToken, pageSize, signal) => {
-      const { deliveries, nextPageToken } = await read(pageSize, pageToken, signal);
-      return { rows: deliveries, nextPageToken };
-    },
-    view.changes,
-  );
+    return { rows, nextPageToken };
+  };
+  const pages = usePages(`deliveries ${name} ${state.value} ${filter.key}`, read, view.changes);
   const replay = useAction(async (rids: readonly string[]) => {
     const { replayed } = await clients.crawlers.replayDeliveries(
       rids.length === 1 ? { name, rid: rids[0] ?? '' } : { name, rids: [...rids] },
@@ -144,11 +139,8 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
             },
           ]}
           fields={FIELDS}
-          read={async (pageSize, pageToken) => {
-            const { deliveries, nextPageToken } = await read(pageSize, pageToken);
-            const rows = deliveries.map((each) => fileRow(DeliverySchema, each));
-            return { rows, nextPageToken };
-          }}
+          desc={DeliverySchema}
+          read={read}
           onEnd={pages.refresh}
         />
       </div>
@@ -192,12 +184,7 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
             title: 'Crawl',
             cell: ({ cbStatus }) => <StatusBadge cbStatus={cbStatus} />,
           },
-          {
-            id: 'attempts',
-            title: 'Attempts',
-            number: true,
-            cell: ({ attempts }) => count(attempts.at(-1)?.attempt ?? 0),
-          },
+          countColumn<Delivery>('Attempts', ({ attempts }) => attempts.at(-1)?.attempt ?? 0),
           { id: 'at', title: 'Crawled', cell: ({ createdAt }) => <Moment at={createdAt} /> },
           {
             id: 'actions',

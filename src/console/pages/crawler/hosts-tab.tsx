@@ -14,7 +14,7 @@ import { query, queryField, setQuery } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
-import { DataTable } from '../../ui/data-table.tsx';
+import { countColumn, DataTable } from '../../ui/data-table.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { Segments } from '../../ui/segments.tsx';
@@ -135,13 +135,8 @@ export function HostsTab({ view }: { readonly view: CrawlerView }) {
                 number: true,
                 cell: ({ queued }) => (queued === undefined ? '–' : count(queued)),
               },
-              {
-                id: 'running',
-                title: 'Running',
-                number: true,
-                cell: ({ running }) => count(running),
-              },
-              { id: 'tries', title: 'Tries', number: true, cell: ({ tries }) => count(tries) },
+              countColumn<Host>('Running', ({ running }) => running),
+              countColumn<Host>('Tries', ({ tries }) => tries),
               {
                 id: 'failed',
                 title: 'Failed',

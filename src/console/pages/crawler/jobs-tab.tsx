@@ -16,7 +16,6 @@ import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 import type { CrawlerView } from './crawler-page.tsx';
-import { fileRow } from './file-row.ts';
 import { WaitBadge } from './hosts-tab.tsx';
 import { MatchActions } from './match-actions.tsx';
 import { addressFilter, FilterBar } from './match-filter.tsx';
@@ -57,25 +56,15 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
   );
   const clients = clientsFor(type);
   const filter = addressFilter();
-  const read = (pageSize: number, pageToken: string, signal?: AbortSignal) =>
-    clients.activity.listJobs(
-      {
-        name: crawler.name,
-        state: STATE_OF[state.value],
-        filter: filter.message,
-        pageSize,
-        pageToken,
-      },
+  const read = async (pageToken: string, pageSize: number, signal?: AbortSignal) => {
+    const selection = { state: STATE_OF[state.value], filter: filter.message };
+    const { jobs: rows, nextPageToken } = await clients.activity.listJobs(
+      { name: crawler.name, ...selection, pageSize, pageToken },
       signal && { signal },
     );
-  const pages = usePages(
-    `jobs ${crawler.name} ${state.value} ${filter.key}`,
-    async (pageToken, pageSize, signal) => {
-      const { jobs, nextPageToken } = await read(pageSize, pageToken, signal);
-      return { rows: jobs, nextPageToken };
-    },
-    view.changes,
-  );
+    return { rows, nextPageToken };
+  };
+  const pages = usePages(`jobs ${crawler.name} ${state.value} ${filter.key}`, read, view.changes);
   const remove = async ({ rid, url }: QueuedJob): Promise<void> => {
     await clients.crawlers.deleteJob({ name: crawler.name, rid });
     toast(`Removed ${url}`);
@@ -113,10 +102,8 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
             },
           ]}
           fields={FIELDS}
-          read={async (pageSize, pageToken) => {
-            const { jobs, nextPageToken } = await read(pageSize, pageToken);
-            return { rows: jobs.map((each) => fileRow(QueuedJobSchema, each)), nextPageToken };
-          }}
+          desc={QueuedJobSchema}
+          read={read}
           onEnd={() => {
             pages.refresh();
             view.refresh();

@@ -1,3 +1,4 @@
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type {
@@ -21,6 +22,8 @@ import { Meter } from '../../ui/meter.tsx';
 import { FaultNotice } from '../../ui/notice.tsx';
 import { type FileRow, toCsv, toNdjson } from '../../ui/row-file.ts';
 import { toast } from '../../ui/toasts.tsx';
+import type { ListPage } from '../../ui/use-pages.ts';
+import { fileRow } from './file-row.ts';
 import { type AddressFilter, addressFilter, localInput } from './match-filter.tsx';
 import { type MatchRun, matchRunOf, startMatchRun } from './match-run.ts';
 
@@ -45,18 +48,17 @@ const READ_AT_ONCE = 200;
 const RANGES = { hour: 3_600_000, day: 86_400_000, week: 604_800_000 } as const;
 
 /** What can be done with all that the filter of the address selects. */
-export function MatchActions(props: {
+export function MatchActions<Desc extends DescMessage>(props: {
   readonly crawler: string;
   readonly type: TokenType;
   /** What is acted on, such as `jobs`. */
   readonly what: string;
   readonly actions: readonly OfferedAction[];
   readonly fields: readonly string[];
-  /** Reads a page of what is selected, as rows of a file. */
-  readonly read: (
-    pageSize: number,
-    pageToken: string,
-  ) => Promise<{ readonly rows: readonly FileRow[]; readonly nextPageToken: string }>;
+  /** What the rows of a file are made of. */
+  readonly desc: Desc;
+  /** Reads a page of what is selected. */
+  readonly read: (pageToken: string, pageSize: number) => Promise<ListPage<MessageShape<Desc>>>;
   readonly onEnd: () => void;
 }) {
   const { crawler, what } = props;
@@ -65,8 +67,8 @@ export function MatchActions(props: {
     const all: FileRow[] = [];
     let token = '';
     do {
-      const { rows, nextPageToken } = await props.read(READ_AT_ONCE, token);
-      all.push(...rows);
+      const { rows, nextPageToken } = await props.read(token, READ_AT_ONCE);
+      all.push(...rows.map((each) => fileRow(props.desc, each)));
       token = nextPageToken;
     } while (token !== '' && all.length < MAX_SAVED);
     const name = `${crawler === '' ? 'storage' : crawler}-${what}.${format}`;

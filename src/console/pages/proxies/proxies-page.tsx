@@ -3,13 +3,12 @@ import type { ProxyPool } from '../../../../gen/queuedcrawler/v1/proxy_service_p
 import { accountClients } from '../../api/clients.ts';
 import { useFeed } from '../../api/use-feed.ts';
 import { Moment } from '../../format/moment.tsx';
-import { count } from '../../format/numbers.ts';
 import { useCommands } from '../../shell/commands.ts';
 import { query, setQuery } from '../../shell/route.tsx';
 import { AskingButton } from '../../ui/asking-button.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
-import { DataTable } from '../../ui/data-table.tsx';
+import { countColumn, DataTable } from '../../ui/data-table.tsx';
 import { Icon } from '../../ui/icon.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
@@ -85,12 +84,7 @@ function PoolTable(props: {
       columns={[
         { id: 'name', title: 'Name', whole: true, cell: ({ name }) => <b>{name}</b> },
         { id: 'kind', title: 'Kind', cell: ({ gateway }) => (gateway ? 'gateway' : 'list') },
-        {
-          id: 'proxies',
-          title: 'Proxies',
-          number: true,
-          cell: ({ proxyCount }) => count(proxyCount),
-        },
+        countColumn<ProxyPool>('Proxies', ({ proxyCount }) => proxyCount),
         {
           id: 'countries',
           title: 'Countries',

@@ -1,7 +1,7 @@
 import type { Proxy, ProxyHost } from '../../../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { Moment } from '../../format/moment.tsx';
 import { bytes, count } from '../../format/numbers.ts';
-import { DataTable } from '../../ui/data-table.tsx';
+import { countColumn, DataTable } from '../../ui/data-table.tsx';
 
 /** Proxies, and what was crawled through each. */
 export function ProxyTable({ proxies }: { readonly proxies: readonly Proxy[] }) {
@@ -27,9 +27,9 @@ export function ProxyTable({ proxies }: { readonly proxies: readonly Proxy[] }) 
               </>
             ),
         },
-        number('Pages', ({ pages }: Proxy) => pages),
-        number('Blocks', ({ blocks }: Proxy) => blocks),
-        number('Failures', ({ failures }: Proxy) => failures),
+        countColumn('Pages', ({ pages }: Proxy) => pages),
+        countColumn('Blocks', ({ blocks }: Proxy) => blocks),
+        countColumn('Failures', ({ failures }: Proxy) => failures),
         size('Received', ({ receivedBytes }: Proxy) => receivedBytes),
         size('Sent', ({ sentBytes }: Proxy) => sentBytes),
         {
@@ -70,17 +70,13 @@ export function HostTable({ hosts }: { readonly hosts: readonly ProxyHost[] }) {
       columns={[
         { id: 'host', title: 'Host', whole: true, cell: ({ host }) => <b>{host}</b> },
         { id: 'pool', title: 'Pool', cell: ({ pool }) => pool },
-        number('Pages', ({ pages }: ProxyHost) => pages),
-        number('Blocks', ({ blocks }: ProxyHost) => blocks),
-        number('Failures', ({ failures }: ProxyHost) => failures),
+        countColumn('Pages', ({ pages }: ProxyHost) => pages),
+        countColumn('Blocks', ({ blocks }: ProxyHost) => blocks),
+        countColumn('Failures', ({ failures }: ProxyHost) => failures),
         size('Bytes', (each: ProxyHost) => each.bytes),
       ]}
     />
   );
-}
-
-function number<Row>(title: string, pick: (row: Row) => bigint) {
-  return { id: title, title, number: true, cell: (row: Row) => count(pick(row)) };
 }
 
 function size<Row>(title: string, pick: (row: Row) => bigint) {

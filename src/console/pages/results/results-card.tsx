@@ -17,7 +17,6 @@ import { PagedTable, urlColumn } from '../../ui/paged-table.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
-import { fileRow } from '../crawler/file-row.ts';
 import { MatchActions } from '../crawler/match-actions.tsx';
 import { addressFilter, FilterBar } from '../crawler/match-filter.tsx';
 import { isText } from './page-content.ts';
@@ -73,23 +72,17 @@ export function ResultsCard(props: {
   const open = query.value.get(openParameter) ?? '';
   const clients = clientsFor(type);
   const filter = addressFilter();
-  const read = (pageSize: number, pageToken: string, signal?: AbortSignal) =>
-    clients.activity.listResults(
-      {
-        name: crawler,
-        outcome: OUTCOME_OF[outcome.value],
-        filter: filter.message,
-        pageSize,
-        pageToken,
-      },
+  const read = async (pageToken: string, pageSize: number, signal?: AbortSignal) => {
+    const selection = { outcome: OUTCOME_OF[outcome.value], filter: filter.message };
+    const { results: rows, nextPageToken } = await clients.activity.listResults(
+      { name: crawler, ...selection, pageSize, pageToken },
       signal && { signal },
     );
+    return { rows, nextPageToken };
+  };
   const pages = usePages(
     `results ${crawler} ${outcome.value} ${filter.key}`,
-    async (pageToken, pageSize, signal) => {
-      const { results, nextPageToken } = await read(pageSize, pageToken, signal);
-      return { rows: results, nextPageToken };
-    },
+    read,
     props.changes,
     `page${suffix}`,
   );
@@ -137,11 +130,8 @@ export function ResultsCard(props: {
                 ]
           }
           fields={FIELDS}
-          read={async (pageSize, pageToken) => {
-            const { results, nextPageToken } = await read(pageSize, pageToken);
-            const rows = results.map((each) => fileRow(ResultSummarySchema, each));
-            return { rows, nextPageToken };
-          }}
+          desc={ResultSummarySchema}
+          read={read}
           onEnd={pages.refresh}
         />
       </div>
