@@ -33,6 +33,8 @@ export interface AccountIncrements {
     more: { readonly n: number; readonly bytes: number },
     limit: number,
   ): number | undefined;
+  /** Waits for what is being written. What is read before lacks it. */
+  written(): Promise<unknown>;
   /** Hands over what is gathered for an account; the caller writes it. */
   take(accountId: string): Required<AccountChange>;
   /**
@@ -121,6 +123,7 @@ export function createAccountIncrements(collections: Collections): AccountIncrem
       add(accountId, { queued: n, queuedBytes: bytes });
       return after;
     },
+    written: () => writing,
     take,
     flush,
   };

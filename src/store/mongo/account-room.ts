@@ -29,7 +29,7 @@ export async function takeAccountRoom(
   const known = accounts.tryReserve(accountId, all, limit);
   const account =
     known === undefined
-      ? await reserve(collections, accountId, all, limit, accounts.take(accountId))
+      ? await reserve(collections, accounts, accountId, all, limit)
       : { granted: all.n, queued: known };
   const { granted: n = 0, queued = 0 } = account ?? {};
   const bytes = n === all.n ? all.bytes : 0;
@@ -40,20 +40,21 @@ export async function takeAccountRoom(
   };
 }
 
-function reserve(
+async function reserve(
   collections: Collections,
+  accounts: AccountIncrements,
   accountId: string,
   { n, bytes }: Amount,
   limit: number,
-  gathered: Required<AccountChange>,
 ) {
+  await accounts.written();
   const grantedBytes = { $cond: [{ $eq: ['$granted', n] }, bytes, 0] };
   const room = { $max: [0, { $min: [n, { $subtract: [limit + 1, '$queued'] }] }] };
   const staysOver = { $and: ['$over', { $gt: ['$queued', limit * EPISODE_END] }] };
-  return collections.accounts.findOneAndUpdate(
+  return await collections.accounts.findOneAndUpdate(
     { _id: accountId },
     [
-      { $set: added(gathered) },
+      { $set: added(accounts.take(accountId)) },
       { $set: { granted: room, over: staysOver } },
       {
         $set: {

@@ -60,7 +60,11 @@ export function watchConnection(deps: {
     renewedAt = performance.now();
     logger.warn({}, 'the database answers new connections only: all connections are made anew');
     const closed = client.close().catch(() => undefined);
-    await withDeadline(closed.then(() => client.connect()), times.answerMs, silent);
+    await withDeadline(
+      closed.then(() => client.connect()),
+      times.answerMs,
+      silent,
+    );
   }
 
   async function look(): Promise<void> {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../../../support/eventually.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
@@ -8,6 +9,7 @@ import {
   claimDeliveries,
   claimJobs,
   finishJobs,
+  LIMITS,
   makeJobs,
   only,
   settleDeliveries,
@@ -98,6 +100,32 @@ describe.skipIf(mongodbUri === '')('counters', () => {
       expect((await bench.store.accounts.usage(accountId))?.queued).toBe(1);
       write.release();
       expect(await Promise.all([first, second])).toMatchObject([{ queued: 0 }, { queued: 0 }]);
+    }),
+  );
+
+  test(
+    'of an account have what its process is writing when a push takes room',
+    withProcesses(async ({ bench, stopped, gate }) => {
+      const crawler = await bench.crawler();
+      const { accountId, crawlerId } = crawler;
+      const limits = { ...LIMITS, accountQueue: 1 };
+      const push = async (count: number) => {
+        const request = { crawlerId, accountId, jobs: makeJobs(crawler, count) };
+        const { outcomes } = only(await stopped.queue.push([request], limits, at(1)));
+        return { outcomes, rids: request.jobs.map(({ rid }) => ({ rid })) };
+      };
+      await push(2);
+      const write = gate.hold(commandOn('update', 'accounts'));
+      await stopped.queue.purge(crawlerId, at(1));
+      const usage = stopped.accounts.usage(accountId);
+      await write.reached;
+      const pushing = push(2);
+      // Without the wait it would be refused by now.
+      await Promise.race([pushing, sleep(300)]);
+      write.release();
+      const { outcomes, rids } = await pushing;
+      expect(outcomes).toEqual(rids);
+      await usage;
     }),
   );
 
