@@ -59,8 +59,11 @@ function nameSetting(error: unknown): never {
   throw new ConfigError(`MONGODB_URI: ${error.message}${cause}`, { cause: error });
 }
 
-/** Whether the database, or the driver, has refused the URI; a fault of the service keeps its stack. */
+/**
+ * Whether the database, the driver or the system has refused the URI: its name has no address, or a
+ * file of its TLS options cannot be used. A fault of the service keeps its stack.
+ */
 function isOfDatabase(error: Error): boolean {
   if (error instanceof DomainError) return error.kind !== 'failed_precondition';
-  return error.name.startsWith('Mongo');
+  return error.name.startsWith('Mongo') || 'syscall' in error;
 }

@@ -1,4 +1,4 @@
-import { type Db, MongoClient } from 'mongodb';
+import { type Db, MongoClient, MongoServerSelectionError } from 'mongodb';
 import type { ServiceClock } from '../../domain/clock.ts';
 import { withDeadline } from '../../domain/deadline.ts';
 import { databaseAlone, databaseUnavailable } from '../../domain/errors.ts';
@@ -33,6 +33,7 @@ import { openServiceTime } from './service-time.ts';
 import { createShares } from './shares.ts';
 import { createStats } from './stats.ts';
 import { createTransactions } from './transactions.ts';
+import { whyUnreachable } from './why-unreachable.ts';
 
 /** Options of {@link openMongoStore}. */
 export interface MongoStoreOptions {
@@ -118,8 +119,17 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
     return { store: withDomainErrors(store, options.logger, watch.answered), clock: time, db };
   } catch (error) {
     await client.close();
-    throw toDomainError(error);
+    throw toDomainError(explained(error));
   }
+}
+
+/** The error, with what the driver knows of the servers. */
+function explained(error: unknown): unknown {
+  if (!(error instanceof MongoServerSelectionError)) return error;
+  const why = whyUnreachable(error.reason);
+  return why === undefined
+    ? error
+    : databaseUnavailable(undefined, new Error(why, { cause: error }));
 }
 
 const noAnswer = (): Error => databaseUnavailable('The database did not answer in time.');
