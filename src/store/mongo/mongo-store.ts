@@ -33,6 +33,7 @@ import { openServiceTime } from './service-time.ts';
 import { createShares } from './shares.ts';
 import { createStats } from './stats.ts';
 import { createTransactions } from './transactions.ts';
+import { refuseUnfinishedCopy } from './unfinished-copy.ts';
 import { whyUnreachable } from './why-unreachable.ts';
 
 /** Options of {@link openMongoStore}. */
@@ -40,6 +41,8 @@ export interface MongoStoreOptions {
   /** A connection string; its path names the database, `queued_crawler` when it has none. */
   readonly uri: string;
   readonly logger: Logger;
+  /** Whether an unfinished copy is continued. Default: a database that holds one is refused. */
+  readonly continuesCopy?: boolean;
   /** Called when only a new process can reach the database. Default: nothing happens then. */
   readonly onFatal?: (error: Error) => void;
 }
@@ -80,6 +83,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       named === 'test' && !/\/test(\?|$)/.test(options.uri) ? DEFAULT_DATABASE : named,
     );
     await requireTransactions(db);
+    if (options.continuesCopy !== true) await refuseUnfinishedCopy(db);
     const processId = newProcessId();
     const time = await openServiceTime(createTimeServer(db), processId, logger);
     const collections = toCollections(db, time);
