@@ -400,14 +400,17 @@ export const errorFamilies: readonly ErrorReason[] = [
 export const startReasons: readonly string[] = [
   'already_copied',
   'backup_damaged',
+  'copy_unfinished',
   'data_dir_in_use',
   'data_dir_not_empty',
   'database_alone',
   'database_too_new',
+  'invalid_uri',
   'log_lost',
   'no_database',
   'other_program',
   'service_unavailable',
+  'source_changed',
   'unusable_path',
   'target_not_empty',
 ];

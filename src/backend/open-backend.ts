@@ -1,8 +1,8 @@
 import { type Config, ConfigError } from '../config/config.ts';
 import type { ServiceClock } from '../domain/clock.ts';
-import { DomainError } from '../domain/errors.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { SchedulerBackend } from '../scheduler/agenda/task-documents.ts';
+import { uriRefusal } from '../store/mongo/uri-refusal.ts';
 import type { Store } from '../store/store.ts';
 
 /** The database: the store, and the documents of the scheduler's tasks. */
@@ -54,13 +54,7 @@ export async function openBackend(
 
 /** Names the setting of a database that cannot be used. Other refusals name it by themselves. */
 function nameSetting(error: unknown): never {
-  if (!(error instanceof Error) || !isOfDatabase(error)) throw error;
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  throw new ConfigError(`MONGODB_URI: ${error.message}${cause}`, { cause: error });
-}
-
-/** Whether the database, or the driver, has refused the URI; a fault of the service keeps its stack. */
-function isOfDatabase(error: Error): boolean {
-  if (error instanceof DomainError) return error.kind !== 'failed_precondition';
-  return error.name.startsWith('Mongo');
+  const refusal = uriRefusal(error);
+  if (refusal === undefined) throw error;
+  throw new ConfigError(`MONGODB_URI: ${refusal}`, { cause: error });
 }

@@ -8,6 +8,7 @@ import { createDeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherActivity, DispatcherDeps } from './dispatcher-deps.ts';
 import { type Helping, startHelping } from './helping.ts';
 import { createHostMemory } from './host-memory.ts';
+import { createOutageWarning } from './outage-warning.ts';
 import { createRunKeeper } from './run-keeper.ts';
 
 /**
@@ -55,6 +56,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const runs = new Map<string, { run?: CrawlerRun; readonly done: Promise<void> }>();
   const paces = createDeliveryPaces(deps);
   const keeper = createRunKeeper(deps);
+  const warnOfOutage = createOutageWarning(deps.logger);
   const hosts = createHostMemory({
     ...deps,
     hosts: deps.store.hosts,
@@ -70,7 +72,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   function runDeps(crawler: Crawler, task: Pick<Task, 'signal' | 'touch'>) {
     const { crawlerId } = crawler;
-    return { ...deps, crawlerId, task, paces, keeper, crawler, lanes: hosts.lanesOf(crawlerId) };
+    const lanes = hosts.lanesOf(crawlerId);
+    return { ...deps, crawlerId, task, paces, keeper, warnOfOutage, crawler, lanes };
   }
 
   function help(): () => Promise<void> {

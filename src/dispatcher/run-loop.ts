@@ -8,6 +8,7 @@ import type { DispatcherDeps, RunActivityNow } from './dispatcher-deps.ts';
 import type { HostLanes } from './host-lanes.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobLog } from './job-log.ts';
+import type { OutageWarning } from './outage-warning.ts';
 import { createHelperShare, createLeadShare } from './run-share.ts';
 import type { ActiveState, RunStates } from './run-state.ts';
 import { gatheringMs, hasTurnWork, nextPhase, type RunBacklog, takesTurn } from './run-steps.ts';
@@ -25,6 +26,7 @@ export interface RunLoopDeps extends DispatcherDeps {
   /** The crawler as it was when the run was made. */
   readonly crawler: Crawler;
   readonly paces: DeliveryPaces;
+  readonly warnOfOutage: OutageWarning;
   /** What this process knows of the crawler's hosts. */
   readonly lanes: HostLanes;
   readonly states: RunStates;
@@ -170,9 +172,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
       await takeTurn(lease, crawler, claims);
     } catch (error) {
       if (!isUnavailable(error)) throw error;
-      if (!isUnsure) {
-        logger.warn({ err: error, crawler: crawlerId }, 'database unavailable, retrying');
-      }
+      if (!isUnsure) deps.warnOfOutage(error, crawlerId);
       isUnsure = true;
       nextTurnMs = nowMs() + REPEAT_TURN_MS;
     }

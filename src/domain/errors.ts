@@ -172,3 +172,12 @@ export function databaseTooNew(version: number, known: number): DomainError {
     `The database has version ${version}; this program knows ${known}. Start the newer program.`,
   );
 }
+
+/** A database into which the embedded one was copied in part. */
+export function copyUnfinished(): DomainError {
+  return new DomainError(
+    'failed_precondition',
+    'copy_unfinished',
+    'MONGODB_URI names a database with an unfinished copy: continue it by the same `queued-crawler migrate`, or remove the database.',
+  );
+}

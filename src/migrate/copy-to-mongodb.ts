@@ -7,6 +7,7 @@ import {
   toCollections,
 } from '../store/mongo/collections.ts';
 import { noteRemoval } from '../store/mongo/removal.ts';
+import type { CopyDocument } from '../store/mongo/unfinished-copy.ts';
 import { toDate } from '../store/sqlite/sql.ts';
 import { type CopiedDocument, type CopyStep, copySteps, type Source } from './copy-steps.ts';
 
@@ -24,21 +25,13 @@ export interface CopyOptions {
   readonly onProgress: (what: string, copied: number, of: number) => void;
 }
 
-/** The progress of a copy, kept in the target. */
-interface CopyDocument {
-  readonly _id: 'copy';
-  /** Per step: the key of the last row that was copied. */
-  readonly positions: Readonly<Record<string, string>>;
-  readonly done: boolean;
-}
-
 const BATCH = 200;
 
 /**
  * Copies everything that the embedded database keeps, and returns the counts of both sides. An interrupted
  * copy continues behind what it has written. Crawlers come last, so nothing is crawled
- * before all of it is there. Throws `failed_precondition` if the target has anything else. The
- * source is left as it is.
+ * before all of it is there. Throws `failed_precondition` if the target has anything else, or if
+ * the source was written to since the copy began. The source is left as it is.
  */
 export async function copyToMongodb(options: CopyOptions): Promise<CopyCount[]> {
   const { from, to } = options;
@@ -59,9 +52,18 @@ export async function copyToMongodb(options: CopyOptions): Promise<CopyCount[]> 
       'The target database holds a finished copy.',
     );
   }
+  const [saved] = await from.query('SELECT saved_ms FROM service_time', []);
+  const savedMs = Number(saved?.saved_ms);
+  if (copy?.savedMs !== undefined && copy.savedMs !== savedMs) {
+    throw new DomainError(
+      'failed_precondition',
+      'source_changed',
+      'A service has written to the source since this copy began. Remove the target database, and copy again.',
+    );
+  }
   await progress.updateOne(
     { _id: 'copy' },
-    { $setOnInsert: { positions: {}, done: false } },
+    { $setOnInsert: { positions: {}, done: false, savedMs } },
     { upsert: true },
   );
   const counts: CopyCount[] = [];

@@ -4,8 +4,10 @@ import { assertReadable } from '../backup/usable-path.ts';
 import { DomainError } from '../domain/errors.ts';
 import { fileFailureText } from '../domain/file-failure.ts';
 import { openMongoStore } from '../store/mongo/mongo-store.ts';
+import { uriRefusal } from '../store/mongo/uri-refusal.ts';
 import { databaseFile } from '../store/sqlite/private-file.ts';
 import { openSqliteStore } from '../store/sqlite/sqlite-store.ts';
+import { stopsWithParent, whenOrphaned } from '../when-orphaned.ts';
 import { copyToMongodb } from './copy-to-mongodb.ts';
 
 const HELP = `Copies everything from the embedded database to MongoDB: accounts, crawlers, queues,
@@ -16,7 +18,8 @@ results, deliveries, statistics.
   --from   DATA_DIR of the service, which must be stopped
   --to     connection string of an empty database
 
-A copy that was interrupted is continued by the same command. The source keeps what it has;
+A copy that was interrupted is continued by the same command, unless a service has written to
+the source since. The source keeps what it has;
 one of an older version is brought to the new version first, and the older program does not open it any more.
 `;
 
@@ -26,7 +29,8 @@ async function migrate(from: string, to: string): Promise<boolean> {
   await using stack = new AsyncDisposableStack();
   const embedded = await openSqliteStore({ dataDir: from, logger });
   stack.defer(() => embedded.store.close());
-  const mongodb = await openMongoStore({ uri: to, logger });
+  const target = { uri: to, logger, continuesCopy: true };
+  const mongodb = await openMongoStore(target).catch(nameOption);
   stack.defer(() => mongodb.store.close());
   let printedAt = 0;
   const counts = await copyToMongodb({
@@ -47,11 +51,25 @@ async function migrate(from: string, to: string): Promise<boolean> {
   return counts.every((each) => each.from === each.to);
 }
 
+/** Names the option of a database that cannot be used. */
+function nameOption(error: unknown): never {
+  const refusal = uriRefusal(error);
+  if (refusal === undefined) throw error;
+  if (error instanceof URIError || (error as Error).name === 'MongoParseError') {
+    throw new DomainError('invalid', 'invalid_uri', `--to: ${refusal}`, { cause: error });
+  }
+  throw new Error(`--to: ${refusal}`, { cause: error });
+}
+
 /** As docs/cli.md says. */
 function exitCodeOf(error: unknown): number {
   if (!(error instanceof DomainError)) return 1;
   if (error.kind === 'invalid') return 2;
   return error.kind === 'failed_precondition' ? 5 : 1;
+}
+
+if (process.env.npm_lifecycle_event !== undefined || stopsWithParent(process.env)) {
+  whenOrphaned(() => process.exit(1));
 }
 
 try {
@@ -70,7 +88,9 @@ try {
   } else if (await migrate(values.from, values.to)) {
     process.stdout.write('The copy is whole. Start the service with MONGODB_URI.\n');
   } else {
-    process.stderr.write('The counts of both sides differ; the copy is not whole.\n');
+    process.stderr.write(
+      'The counts of both sides differ; the copy is not whole. Remove the target database, and copy again.\n',
+    );
     process.exitCode = 1;
   }
 } catch (error) {

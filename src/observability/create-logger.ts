@@ -1,5 +1,6 @@
 import { type DestinationStream, pino } from 'pino';
 import type { AdjustableLogger } from '../domain/logger.ts';
+import { errorFields } from './error-fields.ts';
 
 /** How the log is written; `auto` is `pretty` on a terminal, else `json`. */
 export type LogFormat = 'auto' | 'json' | 'pretty';
@@ -17,9 +18,10 @@ export async function createLogger(
   { logLevel: level, logFormat }: { readonly logLevel: string; readonly logFormat: LogFormat },
   isTerminal: boolean,
 ): Promise<AdjustableLogger> {
+  const options = { level, serializers: { err: errorFields } };
   const logger: AdjustableLogger = isPretty(logFormat, isTerminal)
-    ? pino({ level }, await prettyStream(isTerminal))
-    : pino({ level });
+    ? pino(options, await prettyStream(isTerminal))
+    : pino(options);
   return logger;
 }
 

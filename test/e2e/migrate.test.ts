@@ -3,11 +3,16 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { MongoClient } from 'mongodb';
 import { describe, expect, test } from 'vitest';
+import type { CopyDocument } from '../../src/store/mongo/unfinished-copy.ts';
 import { NORMAL, startApp } from '../support/app.ts';
+import { startCommandLine } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
+import { openMongoGate } from '../support/mongo-gate.ts';
 import { mongodbUri, testDatabase } from '../support/mongodb.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 interface Ended {
   readonly code: number | null;
@@ -119,6 +124,65 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     await eventually(async () => {
       const { json } = await after.rest('GET', `/crawler/${NORMAL}/stats`);
       expect(json).toMatchObject({ completed: 746, queue: { waiting: 0 } });
+    });
+  });
+
+  test('a killed migrate leaves nothing running, and a service refuses its unfinished copy', async () => {
+    await using folder = await temporaryFolder();
+    await using database = testDatabase();
+    await using gate = await openMongoGate(database.uri);
+    await using app = await startApp({ dataDir: folder.path });
+    await app.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
+    await app.stop();
+    const held = gate.hold((command) => command.update === 'accounts');
+    const args = ['migrate', '--from', folder.path, '--to', gate.uri];
+    await using copying = startCommandLine(args, { env: { HOME: folder.path } });
+    await held.reached;
+    copying.kill('SIGKILL');
+    // Both have ended: the pipe of their output is closed.
+    expect(await copying.ended).toMatchObject({ code: null });
+    held.release();
+
+    const started = startProcess({ DATA_DIR: folder.path, MONGODB_URI: database.uri });
+    await expect(started).rejects.toThrow('MONGODB_URI names a database with an unfinished copy');
+    expect(await migrate(folder.path, database.uri)).toMatchObject({ code: 0 });
+    await using after = await startApp({ env: { MONGODB_URI: database.uri } });
+    expect((await after.rest('GET', `/crawler/${NORMAL}/store`)).status).toBe(200);
+  });
+
+  test('does not continue a copy when a service has written to the source since', async () => {
+    await using folder = await temporaryFolder();
+    await using database = testDatabase();
+    await using app = await startApp({ dataDir: folder.path });
+    await app.stop();
+    const whole = await migrate(folder.path, database.uri);
+    expect(whole).toMatchObject({ code: 0 });
+    const client = await MongoClient.connect(database.uri);
+    // As one that was killed before its end leaves it.
+    await client
+      .db()
+      .collection<CopyDocument>('meta')
+      .updateOne({ _id: 'copy' }, { $set: { done: false } });
+    await client.close();
+    await using again = await startApp({ dataDir: folder.path });
+    await again.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
+    await again.stop();
+    expect(await migrate(folder.path, database.uri)).toEqual({
+      code: 5,
+      output: expect.stringContaining('has written to the source since this copy began'),
+    });
+  });
+
+  test('names --to, and says why the database cannot be used', async () => {
+    await using app = await startApp();
+    await app.stop();
+    expect(await migrate(app.dataDir, 'mongodb://127.0.0.1:1/a')).toEqual({
+      code: 1,
+      output: expect.stringMatching(/^--to: The database cannot be reached.*ECONNREFUSED/),
+    });
+    expect(await migrate(app.dataDir, 'mongodb://u:pass%zz@127.0.0.1/a')).toEqual({
+      code: 2,
+      output: expect.stringMatching(/^--to: (?!.*pass)/),
     });
   });
 

@@ -98,6 +98,10 @@ test.each([
   [{ HOST: 'nohost.invalid' }, 'HOST: has no address (getaddrinfo'],
   // Nothing listens there.
   [{ MONGODB_URI: 'mongodb://127.0.0.1:1/a' }, 'MONGODB_URI: The database cannot be reached'],
+  [
+    { MONGODB_URI: 'mongodb://127.0.0.1:1/a?tls=true&tlsCAFile=/nope.pem' },
+    'MONGODB_URI: ENOENT: no such file or directory, open',
+  ],
   [{ BACKUP_DIR: join(FILE, 'a'), BACKUP_EVERY_HOURS: '1' }, 'BACKUP_DIR: cannot be written ('],
 ])('a start that %j prevents names the setting', async (env, text) => {
   await using folder = await temporaryFolder();

@@ -2,6 +2,7 @@ import { type CrawlerRun, createCrawlerRun } from '../../src/dispatcher/crawler-
 import { createDeliveryPaces } from '../../src/dispatcher/delivery-paces.ts';
 import type { DispatcherDeps, DispatchTiming } from '../../src/dispatcher/dispatcher-deps.ts';
 import { createHostLanes } from '../../src/dispatcher/host-lanes.ts';
+import { createOutageWarning } from '../../src/dispatcher/outage-warning.ts';
 import { createRunKeeper } from '../../src/dispatcher/run-keeper.ts';
 import type { Crawler } from '../../src/domain/crawler.ts';
 import type { Delivery } from '../../src/domain/delivery.ts';
@@ -140,6 +141,7 @@ export async function createCrawlerRunBench(
         task: { signal: controller.signal, touch: async () => undefined },
         paces: createDeliveryPaces({ clock, ackTimeoutMs: given.ackTimeoutMs }),
         keeper: createRunKeeper(given),
+        warnOfOutage: createOutageWarning(given.logger),
         lanes: createHostLanes(),
       });
       return { run, done: run.run(), stop: () => controller.abort() };

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
+import { STOPS_WITH_PARENT, stopsWithParent, whenOrphaned } from '../../when-orphaned.ts';
 import type { CommandContext } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
@@ -19,10 +20,14 @@ export function createMigrateCommand(context: CommandContext): Command {
     .action(async ({ from, to }: { from: string; to: string }) => {
       const program = fileURLToPath(new URL('../../migrate/main.ts', import.meta.url));
       const child = spawn(process.execPath, [program, '--from', from, '--to', to], {
-        env: context.env,
+        env: { ...context.env, [STOPS_WITH_PARENT]: '1' },
         stdio: 'inherit',
       });
       context.signal.addEventListener('abort', () => child.kill('SIGTERM'));
+      // npx was told to stop, and does not tell.
+      if (context.env.npm_lifecycle_event !== undefined || stopsWithParent(context.env)) {
+        whenOrphaned(() => child.kill('SIGTERM'));
+      }
       const [code] = (await once(child, 'exit')) as [number | null];
       const known = [EXIT_CODE.ok, EXIT_CODE.usage, EXIT_CODE.refused].find(
         (each) => each === code,

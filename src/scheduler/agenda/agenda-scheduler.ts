@@ -10,7 +10,7 @@ import { createFencedRepository } from './fenced-repository.ts';
 import { createOutageLog } from './outage-log.ts';
 import { createPeers } from './peers.ts';
 import type { ClaimedTask } from './task-claims.ts';
-import type { SchedulerBackend, TaskDocuments } from './task-documents.ts';
+import type { SchedulerBackend } from './task-documents.ts';
 import { createTaskRun, type TaskRun } from './task-run.ts';
 import { createWakeWriter } from './wake-writer.ts';
 
@@ -42,8 +42,8 @@ const MANY_RUNS = 20;
 const YIELD_STEP_MS = 10;
 const MAX_YIELD_MS = 400;
 
-/** For runs without a document. */
-const NO_LOCKS = { extend: () => Promise.resolve(true) };
+/** Renews what has no lock: a run without a document. The database is not asked. */
+const keepLock = (): Promise<boolean> => Promise.resolve(true);
 
 interface Definition {
   readonly options: TaskOptions;
@@ -157,13 +157,14 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   async function runJob(job: Job, definition: Definition): Promise<void> {
     const claimed = fencedRepository.claimedTask(job.attrs);
     const { key = '' } = (job.attrs.data ?? {}) as { readonly key?: string };
-    await runTask(key, claimed, tasks, definition);
+    const extend = (now: Date) => outage.write(() => tasks.extend(claimed, now));
+    await runTask(key, claimed, extend, definition);
   }
 
   async function runTask(
     key: string,
     claimed: ClaimedTask,
-    locks: Pick<TaskDocuments, 'extend'>,
+    extend: (now: Date) => Promise<boolean>,
     { options, handler }: Definition,
   ): Promise<void> {
     const run = createTaskRun({
@@ -171,9 +172,8 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       claimed,
       options,
       handler,
-      tasks: locks,
+      extend,
       clock,
-      outage,
       logger,
     });
     runs.add(run);
@@ -198,7 +198,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     };
     unclaimed.add(task);
     try {
-      await runTask(key, task, NO_LOCKS, definition);
+      await runTask(key, task, keepLock, definition);
       if (task.again !== undefined && !task.abandoned) await writeWake(name, key, task.again);
     } catch (error) {
       logger.warn({ err: error, task: name, key }, 'a task that has to run again was not woken');

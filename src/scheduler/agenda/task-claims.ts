@@ -84,7 +84,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
   async function persist<T>(task: ClaimedTask, write: () => Promise<T>): Promise<T | undefined> {
     for (;;) {
       try {
-        return await outage.watch(write);
+        return await outage.write(write);
       } catch {
         // The outage log has reported it.
         const lapsesAt = task.lockedAt.getTime() + deps.lockMs(task.name);
@@ -110,11 +110,11 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
     const isSeen = !isExpected && (await namesDue(now)).delete(name);
     if (!isExpected && !isSeen) return undefined;
     const dueBy = new Date(now.getTime() - yieldMs);
-    let job = await outage.watch(() => tasks.claimDue(name, token, now, dueBy));
+    let job = await outage.write(() => tasks.claimDue(name, token, now, dueBy));
     if (job === undefined && yieldMs > 0 && !hasYielded) claimAfterYield(name, yieldMs);
     if (job === undefined && isSeen) {
       const lockedBefore = new Date(now.getTime() - deps.lockMs(name) * (1 + LAPSE_MARGIN));
-      job = await outage.watch(() => tasks.claimLapsed(name, token, lockedBefore, now));
+      job = await outage.write(() => tasks.claimLapsed(name, token, lockedBefore, now));
     }
     if (job === undefined) return undefined;
     const id = String(job._id);
@@ -136,7 +136,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
   async function namesDue(now: Date): Promise<Set<string>> {
     if (look === undefined || look.untilMs <= performance.now()) {
       const lockedBefore = new Date(now.getTime() - deps.shortestLockMs());
-      const found = outage.watch(() => tasks.namesDue(now, lockedBefore));
+      const found = outage.read(() => tasks.namesDue(now, lockedBefore));
       const names = found.then((each) => new Set(each));
       names.catch(() => {
         look = undefined;

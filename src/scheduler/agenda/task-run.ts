@@ -1,9 +1,7 @@
 import type { Clock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { Task, TaskOptions } from '../scheduler.ts';
-import type { OutageLog } from './outage-log.ts';
 import type { ClaimedTask } from './task-claims.ts';
-import type { TaskDocuments } from './task-documents.ts';
 
 /** What {@link createTaskRun} works with. */
 export interface TaskRunDeps {
@@ -11,9 +9,9 @@ export interface TaskRunDeps {
   readonly claimed: ClaimedTask;
   readonly options: TaskOptions;
   readonly handler: (task: Task) => Promise<void>;
-  readonly tasks: Pick<TaskDocuments, 'extend'>;
+  /** Renews the lock of the claim at `now`. Returns false when it is lost, rejects when that is unknown. */
+  readonly extend: (now: Date) => Promise<boolean>;
   readonly clock: Clock;
-  readonly outage: OutageLog;
   readonly logger: Logger;
 }
 
@@ -67,7 +65,7 @@ export function createTaskRun(deps: TaskRunDeps): TaskRun {
     if (msLeft() <= 0) return lose();
     const now = deps.clock.now();
     try {
-      const kept = await deps.outage.watch(() => deps.tasks.extend(claimed, now));
+      const kept = await deps.extend(now);
       if (!kept) return lose();
       claimed.lockedAt = now;
     } catch {

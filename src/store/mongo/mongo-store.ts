@@ -1,4 +1,4 @@
-import { type Db, MongoClient } from 'mongodb';
+import { type Db, MongoClient, MongoServerSelectionError } from 'mongodb';
 import type { ServiceClock } from '../../domain/clock.ts';
 import { withDeadline } from '../../domain/deadline.ts';
 import { databaseAlone, databaseUnavailable } from '../../domain/errors.ts';
@@ -34,12 +34,16 @@ import { openServiceTime } from './service-time.ts';
 import { createShares } from './shares.ts';
 import { createStats } from './stats.ts';
 import { createTransactions } from './transactions.ts';
+import { refuseUnfinishedCopy } from './unfinished-copy.ts';
+import { whyUnreachable } from './why-unreachable.ts';
 
 /** Options of {@link openMongoStore}. */
 export interface MongoStoreOptions {
   /** A connection string; its path names the database, `queued_crawler` when it has none. */
   readonly uri: string;
   readonly logger: Logger;
+  /** Whether an unfinished copy is continued. Default: a database that holds one is refused. */
+  readonly continuesCopy?: boolean;
   /** Called when only a new process can reach the database. Default: nothing happens then. */
   readonly onFatal?: (error: Error) => void;
 }
@@ -80,6 +84,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       named === 'test' && !/\/test(\?|$)/.test(options.uri) ? DEFAULT_DATABASE : named,
     );
     await requireTransactions(db);
+    if (options.continuesCopy !== true) await refuseUnfinishedCopy(db);
     const processId = createRid(new Date());
     const time = await openServiceTime(createTimeServer(db), processId, logger);
     const collections = toCollections(db, time);
@@ -119,8 +124,17 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
     return { store: withDomainErrors(store, options.logger, watch.answered), clock: time, db };
   } catch (error) {
     await client.close();
-    throw toDomainError(error);
+    throw toDomainError(explained(error));
   }
+}
+
+/** The error, with what the driver knows of the servers. */
+function explained(error: unknown): unknown {
+  if (!(error instanceof MongoServerSelectionError)) return error;
+  const why = whyUnreachable(error.reason);
+  return why === undefined
+    ? error
+    : databaseUnavailable(undefined, new Error(why, { cause: error }));
 }
 
 const noAnswer = (): Error => databaseUnavailable('The database did not answer in time.');

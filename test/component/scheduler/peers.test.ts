@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/domain/clock.ts';
 import { createAgendaScheduler } from '../../../src/scheduler/agenda/agenda-scheduler.ts';
@@ -5,7 +6,7 @@ import type { TaskDocuments } from '../../../src/scheduler/agenda/task-documents
 import { createSqliteBackend } from '../../../src/scheduler/sqlite/backend.ts';
 import { openSqlQuery } from '../../contract/scheduler/sqlite-harness.ts';
 import { eventually } from '../../support/eventually.ts';
-import { silentLogger } from '../../support/loggers.ts';
+import { createRecordingLogger, silentLogger } from '../../support/loggers.ts';
 
 test('what another process woke runs soon, however rarely Agenda polls', async () => {
   const { query, close } = openSqlQuery();
@@ -219,6 +220,42 @@ test('a task that failed when it was run now runs again', async () => {
   await here.start();
   expect(here.runNow('crawl', 'one')).toBe(true);
   await eventually(() => expect(runs).toBe(2), { timeoutMs: 5_000 });
+});
+
+test('a task that is run now asks no database, so it ends no outage in the log', async () => {
+  const { query, close } = openSqlQuery();
+  const backend = createSqliteBackend({ query });
+  const logger = createRecordingLogger();
+  const silence = Promise.withResolvers<readonly string[]>();
+  let looks = 0;
+  const namesDue = () => {
+    looks += 1;
+    return looks === 1 ? Promise.reject(new Error('away')) : silence.promise;
+  };
+  const scheduler = createAgendaScheduler({
+    backend: { ...backend, tasks: { ...backend.tasks, namesDue } },
+    processName: 'worker',
+    processEveryMs: 100,
+    logger,
+  });
+  let touched = 0;
+  scheduler.define('crawl', shared, async (task) => {
+    // The database has been silent for a while.
+    await eventually(() => expect(looks).toBe(2));
+    await wait(2);
+    await task.touch();
+    touched += 1;
+  });
+  try {
+    await scheduler.start();
+    expect(scheduler.runNow('crawl', 'one')).toBe(true);
+    await eventually(() => expect(touched).toBe(1));
+    expect(logger.lines.map(({ level }) => level)).toEqual(['error']);
+  } finally {
+    silence.resolve([]);
+    await scheduler.close(1_000);
+    close();
+  }
 });
 
 test('a process with peers runs a task now only when it runs no other', async () => {

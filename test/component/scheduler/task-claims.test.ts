@@ -22,7 +22,7 @@ test('a claim that need not ask the database, because the last look found nothin
     onChange: () => undefined,
   });
   expect(await claims.next('crawl')).toBeUndefined();
-  await expect(outage.watch(() => Promise.reject(new Error('away')))).rejects.toThrow('away');
+  await expect(outage.read(() => Promise.reject(new Error('away')))).rejects.toThrow('away');
   await wait(2);
   expect(await claims.next('crawl')).toBeUndefined();
   expect(logger.lines.map(({ level }) => level)).toEqual(['error']);
