@@ -38,6 +38,8 @@ export interface CopyStep {
   readonly key: readonly [string] | readonly [string, string];
   /** The collection that the documents go into, if it has another name than the table. */
   readonly into?: string;
+  /** Whether MongoDB removes the documents by itself when their time is over, during the copy as well. */
+  readonly expires?: true;
   readonly toDocument: (row: SqlRow) => CopiedDocument | Promise<CopiedDocument>;
 }
 
@@ -111,6 +113,7 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'push requests',
       table: 'push_requests',
       key: ['crawler_id', 'request_id'],
+      expires: true,
       toDocument: (row) => ({
         _id: joined(row.crawler_id, row.request_id),
         crawlerId: String(row.crawler_id),
@@ -122,6 +125,7 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'unique keys',
       table: 'unique_keys',
       key: ['crawler_id', 'key'],
+      expires: true,
       toDocument: (row) => ({
         _id: joined(row.crawler_id, row.key),
         crawlerId: String(row.crawler_id),
@@ -175,6 +179,7 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'audit records',
       table: 'audit',
       key: ['audit_id'],
+      expires: true,
       toDocument: (row) => {
         const { auditId, ...record } = toAuditRecord(row);
         return { _id: auditId, ...record };
@@ -215,6 +220,7 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'samples of timelines',
       table: 'samples',
       key: ['crawler_id', 'at'],
+      expires: true,
       toDocument: (row) => {
         const [crawlerId, sample] = [String(row.crawler_id), toSample(row)];
         return { _id: sampleId(crawlerId, sample.at), crawlerId, ...sample };

@@ -16,6 +16,8 @@ export interface CopyCount {
   readonly what: string;
   readonly from: number;
   readonly to: number;
+  /** Whether the target has all, but for what has expired since. */
+  readonly isWhole: boolean;
 }
 
 export interface CopyOptions {
@@ -70,11 +72,10 @@ export async function copyToMongodb(options: CopyOptions): Promise<CopyCount[]> 
   for (const step of copySteps(from)) {
     counts.push(await copyStep(options, progress, step, copy?.positions[step.what] ?? ''));
   }
-  counts.push({
-    what: 'days of history',
-    from: await countRows(from, 'history'),
-    to: await countDays(collections.counts),
-  });
+  const days = await countRows(from, 'history');
+  const copiedDays = await countDays(collections.counts);
+  const isWhole = days === copiedDays;
+  counts.push({ what: 'days of history', from: days, to: copiedDays, isWhole });
   await copyRemovals(from, collections);
   await copySecret(from, to);
   await moveAhead(to, from.clock.aheadMs);
@@ -104,7 +105,11 @@ async function copyStep(
       isFirst ? [] : valuesOf(position, key.length),
     );
     const last = rows.at(-1);
-    if (last === undefined) return { what, from: total, to: await target.countDocuments() };
+    if (last === undefined) {
+      const there = await target.countDocuments();
+      const isWhole = there === total || (step.expires === true && there < total);
+      return { what, from: total, to: there, isWhole };
+    }
     await replaceAll(target, await Promise.all(rows.map(async (row) => step.toDocument(row))));
     position = key.map((column) => String(last[column])).join('/');
     copied += rows.length;

@@ -48,7 +48,7 @@ async function migrate(from: string, to: string): Promise<boolean> {
       `${what.padEnd(16)} ${String(source).padStart(10)} ${String(target).padStart(10)}\n`,
     );
   }
-  return counts.every((each) => each.from === each.to);
+  return counts.every(({ isWhole }) => isWhole);
 }
 
 /** Names the option of a database that cannot be used. */

@@ -25,7 +25,7 @@ async function readCrawler(service: ServiceProcess) {
 }
 
 /**
- * Kills a process that crawls. Its heir goes on with the crawler; returns whether it did so because it
+ * Kills a process that crawls. Its heir continues the crawler; returns whether it did so because it
  * saw the end of the other. A heir that gets no processor for seconds finds a lease that has lapsed.
  */
 async function isInherited(heir: 'another that runs' | 'one that starts after it') {

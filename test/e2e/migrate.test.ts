@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { MongoClient } from 'mongodb';
 import { describe, expect, test } from 'vitest';
+import { DAY_MS } from '../../src/domain/durations.ts';
 import type { CopyDocument } from '../../src/store/mongo/unfinished-copy.ts';
 import { NORMAL, startApp } from '../support/app.ts';
 import { startCommandLine } from '../support/command-line.ts';
@@ -75,10 +76,12 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     });
     await app.stop();
     const sqlite = new DatabaseSync(join(app.dataDir, 'queued-crawler.db'));
+    // MongoDB removes older samples within a minute.
+    const since = Date.now() - DAY_MS;
     sqlite.exec(
       `INSERT INTO notices VALUES ('one', 'account', 'subject', 'text', 1, 8000000000000, 3);
        INSERT INTO removed_accounts VALUES ('removed', 1);
-       INSERT INTO samples SELECT crawler_id, 60000 * n, '1970-01-01', '{"success":' || n || '}', n
+       INSERT INTO samples SELECT crawler_id, ${since} + 60000 * n, '1970-01-01', '{"success":' || n || '}', n
          FROM crawlers, (WITH RECURSIVE counted (n) AS
            (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 300) SELECT n FROM counted);
        UPDATE jobs SET last_failure = 'timeout' WHERE rid = '${waiting[0]}'`,
@@ -98,7 +101,10 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     expect(tried.map(({ _id }) => String(_id))).toEqual([waiting[0]]);
     const samples = await target.db().collection('samples').find({ queued: 300 }).toArray();
     expect(samples).toHaveLength(crawlerCount);
-    expect(samples[0]).toMatchObject({ at: new Date(18_000_000), counts: { success: 300 } });
+    expect(samples[0]).toMatchObject({
+      at: new Date(since + 18_000_000),
+      counts: { success: 300 },
+    });
     const removed = await target.db().collection('removed_accounts').find().toArray();
     await target.close();
     expect(removed).toEqual([{ _id: 'removed', removedAt: new Date(1) }]);
@@ -148,6 +154,25 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     expect(await migrate(folder.path, database.uri)).toMatchObject({ code: 0 });
     await using after = await startApp({ env: { MONGODB_URI: database.uri } });
     expect((await after.rest('GET', `/crawler/${NORMAL}/store`)).status).toBe(200);
+  });
+
+  test.each([
+    ['is whole when what has expired is gone', 'audit', 0],
+    ['is not whole when anything else is gone', 'accounts', 1],
+  ])('a copy %s', async (_name, collection, code) => {
+    await using folder = await temporaryFolder();
+    await using database = testDatabase();
+    await using app = await startApp({ dataDir: folder.path });
+    await app.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
+    await app.stop();
+    expect(await migrate(folder.path, database.uri)).toMatchObject({ code: 0 });
+    const client = await MongoClient.connect(database.uri);
+    const { deletedCount } = await client.db().collection(collection).deleteMany({});
+    expect(deletedCount).toBeGreaterThan(0);
+    const copies = client.db().collection<CopyDocument>('meta');
+    await copies.updateOne({ _id: 'copy' }, { $set: { done: false } });
+    await client.close();
+    expect(await migrate(folder.path, database.uri)).toMatchObject({ code });
   });
 
   test('does not continue a copy when a service has written to the source since', async () => {
