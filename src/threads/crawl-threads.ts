@@ -99,7 +99,7 @@ const RESTART_PAUSE_MS = 1_000;
  * start again when they are needed. The first is replaced if it has read this many bytes: the allocator
  * returns what a flood of large pages took only when the thread ends.
  */
-const IDLE_MS = 10_000;
+const IDLE_MS = 60_000;
 const WORN_BYTES = 256 * 1_024 * 1_024;
 
 /**
