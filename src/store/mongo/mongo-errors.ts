@@ -12,10 +12,10 @@ const DUPLICATE_KEY = 11_000;
 const WRITE_CONFLICT = 112;
 const COMMAND_NOT_FOUND = 59;
 // The primary stepped down, is shutting down, was interrupted, as by another process, or is too slow; the write concern was
-// not met in time; there is no writable member.
+// not met in time; there is no writable member. Its disk is full, writes are blocked, or too many requests arrive.
 const TRANSIENT_CODES = new Set([
-  6, 7, 50, 64, 89, 91, 112, 133, 189, 262, 317, 358, 9_001, 10_058, 10_107, 11_600, 11_601, 11_602,
-  13_388, 13_435, 13_436,
+  6, 7, 50, 64, 89, 91, 112, 133, 189, 262, 317, 358, 371, 462, 9_001, 10_058, 10_107, 11_600,
+  11_601, 11_602, 13_388, 13_435, 13_436, 14_031,
 ]);
 
 // Classes that the driver does not export in all its versions.

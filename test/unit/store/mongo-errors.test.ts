@@ -1,4 +1,4 @@
-import { MongoError } from 'mongodb';
+import { MongoError, MongoServerError } from 'mongodb';
 import { expect, test } from 'vitest';
 import { isUnavailable } from '../../../src/domain/errors.ts';
 import { toDomainError } from '../../../src/store/mongo/mongo-errors.ts';
@@ -20,6 +20,16 @@ test('a call that waited for a connection of a replaced client means an unavaila
     }
   }
   expect(isUnavailable(toDomainError(new PoolClosed('closed connection pool')))).toBe(true);
+});
+
+test.each([
+  ['its disk is full', 14_031, true],
+  ['writes are blocked', 371, true],
+  ['too many requests arrive', 462, true],
+  ['an operation is not allowed', 13, false],
+])('a server that refuses because %s', (_why, code, isExpected) => {
+  const refused = new MongoServerError({ message: 'refused', code });
+  expect(isUnavailable(toDomainError(refused))).toBe(isExpected);
 });
 
 test('a fault of the program stays one', () => {
