@@ -59,12 +59,13 @@ export function watchConnection(deps: {
   async function renew(): Promise<void> {
     renewedAt = performance.now();
     logger.warn({}, 'the database answers new connections only: all connections are made anew');
-    const closed = client.close().catch(() => undefined);
-    await withDeadline(
-      closed.then(() => client.connect()),
-      times.answerMs,
-      silent,
-    );
+    await withDeadline(reconnect(), times.answerMs, silent);
+  }
+
+  async function reconnect(): Promise<void> {
+    await client.close().catch(() => undefined);
+    // The store may have been closed by then.
+    if (!closing.signal.aborted) await client.connect();
   }
 
   async function look(): Promise<void> {
