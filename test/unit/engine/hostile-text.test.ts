@@ -171,7 +171,7 @@ describe('robots.txt does not hold up a crawl, whatever it holds', () => {
     const text = `User-agent: *\nDisallow: /${rules}`;
     within(() => {
       const robots = atOnce(parseRobots(text, 'QueuedCrawler'));
-      // One check takes about a millisecond at the most; a quadratic one seconds.
+      // One check takes a few milliseconds at the most; a quadratic one seconds.
       for (let url = 0; url < 200; url += 1) robots.allows(new URL(`http://x${path}${url}`));
     });
   });

@@ -87,8 +87,8 @@ test('a long URL is judged by its beginning, and never by an end it does not hav
   expect(allows('User-agent: *\nDisallow: /*a$', long)).toBe(true);
 });
 
-test('five hundred patterns are searched for in full', () => {
-  const rules = Array.from({ length: 500 }, (_, n) => `Disallow: /*?filter${n}=`).join('\n');
-  expect(allows(`User-agent: *\n${rules}`, `/shop/${'item-'.repeat(20)}?filter499=1`)).toBe(false);
+test('three thousand patterns are searched for in full', () => {
+  const rules = Array.from({ length: 3_000 }, (_, n) => `Disallow: /*?filter${n}=`).join('\n');
+  expect(allows(`User-agent: *\n${rules}`, `/shop/${'item-'.repeat(20)}?filter2999=1`)).toBe(false);
   expect(allows(`User-agent: *\n${rules}`, `/shop/${'item-'.repeat(20)}?other=1`)).toBe(true);
 });
