@@ -168,7 +168,7 @@ test.skipIf(!hasPrometheus)(
       },
       { timeoutMs: 60_000 },
     );
-    expect(await prometheus.rules()).toHaveLength(14);
+    expect(await prometheus.rules()).toHaveLength(16);
     expect(await prometheus.query('up')).toMatchObject([{ value: [expect.any(Number), '1'] }]);
   },
 );
