@@ -365,6 +365,24 @@ describe.skipIf(program === undefined)('with a MongoDB of its own', () => {
     }
   }, 240_000);
 
+  test('a push into a database that answers nothing is answered within half a minute', async () => {
+    await using mongod: Mongod = await startMongod(program ?? '');
+    await using service = await startProcess({ MONGODB_URI: `${mongod.uri}/hanging` });
+    await service.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
+    const push = `/?token=${NORMAL}&crawler=store&callback=true&url=${encodeURIComponent('http://a.example/')}`;
+    expect((await service.rest('GET', push)).status).toBe(200);
+    mongod.suspend();
+    try {
+      const answer = fetch(`${service.url}${push}`, { signal: AbortSignal.timeout(30_000) });
+      expect((await answer).status).toBe(503);
+    } finally {
+      mongod.resume();
+    }
+    await eventually(async () => {
+      expect((await service.rest('GET', push)).status).toBe(200);
+    });
+  }, 60_000);
+
   test('a database that answers nothing does not hold up the stop, and what was taken in is crawled later', async () => {
     await using mongod: Mongod = await startMongod(program ?? '');
     await using receiver = await startReceiver();

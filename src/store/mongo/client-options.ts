@@ -5,6 +5,12 @@ const SELECTION_MS = 3_000;
 const QUEUE_MS = 10_000;
 const SOCKET_MS = 60_000;
 /**
+ * How often the driver asks the server whether it is there, and how long it waits for the answer. Without
+ * one it ends all calls that wait for that server: a frozen machine or a cut network closes no connection.
+ */
+const HEARTBEAT_MS = 5_000;
+const CONNECT_MS = 10_000;
+/**
  * A write fails if no majority has taken it after this time, so that a replica set without a
  * majority blocks nobody.
  */
@@ -30,6 +36,8 @@ export const clientOptions = {
   serverSelectionTimeoutMS: SELECTION_MS,
   waitQueueTimeoutMS: QUEUE_MS,
   socketTimeoutMS: SOCKET_MS,
+  heartbeatFrequencyMS: HEARTBEAT_MS,
+  connectTimeoutMS: CONNECT_MS,
   maxPoolSize: CONNECTIONS,
   ignoreUndefined: true,
 } as const satisfies MongoClientOptions;
@@ -41,7 +49,8 @@ export const quickly = { writeConcern: { w: 1 } } as const;
 
 const OURS = new Set(
   `readPreference readPreferenceTags maxStalenessSeconds readConcernLevel w journal j wtimeout wtimeoutMS retryWrites retryReads
-  timeoutMS serverSelectionTimeoutMS waitQueueTimeoutMS socketTimeoutMS maxPoolSize`
+  timeoutMS serverSelectionTimeoutMS waitQueueTimeoutMS socketTimeoutMS heartbeatFrequencyMS connectTimeoutMS
+  maxPoolSize`
     .toLowerCase()
     .split(/\s+/),
 );
