@@ -28,6 +28,19 @@ test('by url: the newest record of what was pushed', async () => {
   expect((await app.rest('GET', `/storage?token=${NORMAL}`)).status).toBe(422);
 });
 
+test('by url: white space around it counts as little as in the push', async () => {
+  await using site = await startSite();
+  const app = shared();
+  const crawler = await createCrawler(app, 'spaced');
+  const url = encodeURIComponent(` ${site.url}/page/1\n`);
+  const pushed = await app.rest('GET', `/?token=${NORMAL}&callback=true&crawler=spaced&url=${url}`);
+  await crawler.stored(pushed.json.rid);
+  const found = await app.rest('GET', `/storage?token=${NORMAL}&url=${url}&format=json`);
+  expect(found.json).toMatchObject({ rid: pushed.json.rid, url: `${site.url}/page/1` });
+  const none = await app.rest('GET', `/storage?token=${NORMAL}&url=%20`);
+  expect([none.status, none.json.code]).toEqual([422, 'missing_rid']);
+});
+
 test('a stored page as Markdown, over REST and RPC', async () => {
   const html = { 'content-type': 'text/html; charset=utf-8' };
   const long = `<p>${'words '.repeat(700_000)}</p>`;

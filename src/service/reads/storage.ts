@@ -68,7 +68,9 @@ export function createStorage(deps: {
   });
 
   return {
-    async get(owner, rid, url) {
+    async get(owner, rid, givenUrl) {
+      // As a push trims it.
+      const url = givenUrl.trim();
       if (rid === '' && url === '') {
         throw invalidField('rid', 'The rid parameter (or url) is missing.', 'missing_rid');
       }
