@@ -125,6 +125,30 @@ test('rids: newest first in a bare array, with scroll page by page in either ord
   }
 });
 
+test.each(['asc', 'desc'])('rids %s, until a page has none', async (order) => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'scrolled');
+  const rids: string[] = [];
+  for (let n = 0; n < 3; n++) {
+    const rid = await crawler.push(`${site.url}/page/${n}`);
+    await crawler.stored(rid);
+    rids.push(rid);
+  }
+  // A client that sends its parameters again with the `scroll_id` of the last reply in them.
+  const parameters = new URLSearchParams({ token: NORMAL, limit: '2', scroll: 'true' });
+  parameters.set('scroll_order', order);
+  const pages: string[][] = [];
+  do {
+    const { json } = await app.rest('GET', `/storage/rids?${parameters.toString()}`);
+    pages.push(json.rids);
+    parameters.set('scroll_id', json.scroll_id);
+  } while (pages.at(-1)?.length !== 0 && pages.length < 9);
+  const expected = order === 'asc' ? rids : rids.toReversed();
+  expect(pages).toEqual([expected.slice(0, 2), expected.slice(2), []]);
+  expect(parameters.get('scroll_id')).toBe('');
+});
+
 test('the stores of the two tokens are separate', async () => {
   await using site = await startSite();
   await using app = await startApp();
