@@ -119,6 +119,7 @@ export function toFailureGroupMessage(
   return {
     reason,
     cbStatus,
+    pcStatus: cbStatus,
     originalStatus,
     count,
     pending,

@@ -10,6 +10,7 @@ import { httpError } from './http-failures.ts';
 import { limitAnswers, limitFrames } from './limit-answers.ts';
 import type { Lookup } from './lookup.ts';
 import { repairResponse } from './repair-response.ts';
+import { skipContinue } from './skip-continue.ts';
 import { createTunnelConnector } from './tunnel-connector.ts';
 import { bareHostname, effectivePort } from './url-parts.ts';
 
@@ -121,7 +122,10 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         entry.connections += 1;
         entry.unused += 1;
         if (isHttp2(socket)) limitFrames(socket, () => entry);
-        else limitAnswers(socket, () => entry.maxBodyBytes);
+        else {
+          skipContinue(socket);
+          limitAnswers(socket, () => entry.maxBodyBytes);
+        }
         if (repairs) repairResponse(socket, MAX_HEADER_BYTES);
       },
     };

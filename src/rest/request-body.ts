@@ -17,8 +17,9 @@ export async function readRequestBody(
   maxBytes: number,
   room: Room,
 ): Promise<Uint8Array> {
-  const encoding = request.headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity' && encoding !== 'gzip') {
+  const coding = (request.headers['content-encoding'] ?? 'identity').toLowerCase();
+  const isPacked = coding === 'gzip' || coding === 'x-gzip';
+  if (!isPacked && coding !== 'identity') {
     throw new GatewayError(
       415,
       'unsupported_encoding',
@@ -29,7 +30,6 @@ export async function readRequestBody(
     );
   }
   if (!hasBody(request)) return EMPTY;
-  const isPacked = encoding === 'gzip';
   const length = declaredLength(request) ?? maxBytes;
   if (length > maxBytes) throw tooLarge(maxBytes);
   // Twice the length: the bytes, and the objects they are parsed to.

@@ -22,13 +22,15 @@ export function parsePageStart({ order, cursor }: RidsPage): PageStart {
   return { order: direction === 'asc' ? 'asc' : 'desc', after };
 }
 
-/** A page of `rid`s, with the cursor of the next one unless it is known to be the last. */
+/**
+ * A page of `rid`s, with the cursor of the next one unless this one has none. So a client that reads until
+ * a page is empty comes to an end: without a cursor it would get the first page again.
+ */
 export function ridsPage(
   order: RidsPage['order'],
-  limit: number,
   found: readonly ListingPlace[],
 ): { readonly rids: string[]; readonly cursor: string | undefined } {
-  const last = found.length === limit ? found.at(-1) : undefined;
+  const last = found.at(-1);
   return {
     rids: found.map((each) => each.rid),
     cursor: last === undefined ? undefined : `${order}.${last.at.getTime()}.${last.rid}`,

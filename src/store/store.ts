@@ -327,7 +327,7 @@ export interface ResultStore {
   release(scope: ResultScope, rids: readonly string[]): Promise<void>;
   /** Returns the `rid`s of the records that existed and are removed now, held or not. */
   remove(scope: ResultScope, rids: readonly string[]): Promise<Set<string>>;
-  /** A page of `rid`s by time of storing; `cursor` is undefined for the last page. */
+  /** A page of `rid`s by time of storing; `cursor` is undefined for a page without any, behind the last. */
   rids(
     scope: ResultScope,
     page: RidsPage,

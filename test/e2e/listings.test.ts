@@ -145,7 +145,8 @@ test('jobs, results and failures are listed without their pages, and a rid is fo
   expect(stored.results[0]).not.toHaveProperty('body');
 
   const { groups } = (await app.rest('GET', `${crawler.path}/failures`)).json;
-  expect(groups).toMatchObject([{ count: 1, original_status: 500, examples: [{ rid: bad }] }]);
+  const statuses = { cb_status: 500, pc_status: 500, original_status: 500 };
+  expect(groups).toMatchObject([{ count: 1, ...statuses, examples: [{ rid: bad }] }]);
   const retries = await activity.listFailures({ name: 'retrier', kind: FailureKind.RETRY }, bearer);
   expect(retries.groups).toMatchObject([
     { reason: job?.lastFailure, count: 1, examples: [{ rid: retried }] },

@@ -28,6 +28,19 @@ test('by url: the newest record of what was pushed', async () => {
   expect((await app.rest('GET', `/storage?token=${NORMAL}`)).status).toBe(422);
 });
 
+test('by url: white space around it counts as little as in the push', async () => {
+  await using site = await startSite();
+  const app = shared();
+  const crawler = await createCrawler(app, 'spaced');
+  const url = encodeURIComponent(` ${site.url}/page/1\n`);
+  const pushed = await app.rest('GET', `/?token=${NORMAL}&callback=true&crawler=spaced&url=${url}`);
+  await crawler.stored(pushed.json.rid);
+  const found = await app.rest('GET', `/storage?token=${NORMAL}&url=${url}&format=json`);
+  expect(found.json).toMatchObject({ rid: pushed.json.rid, url: `${site.url}/page/1` });
+  const none = await app.rest('GET', `/storage?token=${NORMAL}&url=%20`);
+  expect([none.status, none.json.code]).toEqual([422, 'missing_rid']);
+});
+
 test('a stored page as Markdown, over REST and RPC', async () => {
   const html = { 'content-type': 'text/html; charset=utf-8' };
   const long = `<p>${'words '.repeat(700_000)}</p>`;
@@ -110,6 +123,30 @@ test('rids: newest first in a bare array, with scroll page by page in either ord
   for (const query of ['&limit=0', '&limit=10001', '&scroll_id=nonsense']) {
     expect([query, (await list(query)).status]).toEqual([query, 422]);
   }
+});
+
+test.each(['asc', 'desc'])('rids %s, until a page has none', async (order) => {
+  await using site = await startSite();
+  await using app = await startApp();
+  const crawler = await createCrawler(app, 'scrolled');
+  const rids: string[] = [];
+  for (let n = 0; n < 3; n++) {
+    const rid = await crawler.push(`${site.url}/page/${n}`);
+    await crawler.stored(rid);
+    rids.push(rid);
+  }
+  // A client that sends its parameters again with the `scroll_id` of the last reply in them.
+  const parameters = new URLSearchParams({ token: NORMAL, limit: '2', scroll: 'true' });
+  parameters.set('scroll_order', order);
+  const pages: string[][] = [];
+  do {
+    const { json } = await app.rest('GET', `/storage/rids?${parameters.toString()}`);
+    pages.push(json.rids);
+    parameters.set('scroll_id', json.scroll_id);
+  } while (pages.at(-1)?.length !== 0 && pages.length < 9);
+  const expected = order === 'asc' ? rids : rids.toReversed();
+  expect(pages).toEqual([expected.slice(0, 2), expected.slice(2), []]);
+  expect(parameters.get('scroll_id')).toBe('');
 });
 
 test('the stores of the two tokens are separate', async () => {

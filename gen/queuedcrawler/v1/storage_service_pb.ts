@@ -467,7 +467,7 @@ export type ListRidsResponse = Message<"queuedcrawler.v1.ListRidsResponse"> & {
   rids: string[];
 
   /**
-   * Where the next page begins; empty on the last.
+   * Where the next page begins; empty when this page has no `rid`.
    *
    * @generated from field: string scroll_id = 2;
    */

@@ -35,7 +35,7 @@ export interface Storage {
   getMany(owner: TokenOwner, rids: readonly string[]): Promise<StoredResult[]>;
   /** Removes results. Returns the `rid`s of those that existed. */
   remove(owner: TokenOwner, rids: readonly string[]): Promise<Set<string>>;
-  /** A page of `rid`s, and the cursor of the next page. */
+  /** A page of `rid`s, and the cursor of the next page; undefined for a page without any, behind the last. */
   rids(
     owner: TokenOwner,
     page: {
@@ -68,7 +68,9 @@ export function createStorage(deps: {
   });
 
   return {
-    async get(owner, rid, url) {
+    async get(owner, rid, givenUrl) {
+      // As a push trims it.
+      const url = givenUrl.trim();
       if (rid === '' && url === '') {
         throw invalidField('rid', 'The rid parameter (or url) is missing.', 'missing_rid');
       }

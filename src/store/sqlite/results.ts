@@ -136,7 +136,7 @@ function rids(
     page.limit,
   );
   const found = rows.map((row) => ({ rid: String(row.rid), at: toDate(row.stored_at) }));
-  return ridsPage(order, page.limit, found);
+  return ridsPage(order, found);
 }
 
 function count(sql: Sql, scope: ResultScope): number {

@@ -204,6 +204,19 @@ describe('bodies', () => {
     expect(await call('POST', '/crawler/t', { body: 'x', headers })).toMatchObject({ status: 400 });
   });
 
+  // RFC 9110: names of codings have no case (8.4.1), and x-gzip is gzip (8.4.1.3).
+  test.each(['GZIP', 'x-gzip', 'X-Gzip'])('gzip, named %s', async (coding) => {
+    const headers = { 'content-encoding': coding };
+    const reply = await call('POST', '/crawler/t', { body: gzipSync('{"name":"z"}'), headers });
+    expect(reply.json?.crawler.name).toBe('z');
+  });
+
+  test('a body that says it is not encoded', async () => {
+    const headers = { 'content-encoding': 'Identity' };
+    const reply = await call('POST', '/crawler/t', { body: '{"name":"z"}', headers });
+    expect(reply.json?.crawler.name).toBe('z');
+  });
+
   test('a bomb is 413, another encoding 415', async () => {
     const body = gzipSync(Buffer.alloc(1_000_000));
     const gzip = { 'content-encoding': 'gzip' };

@@ -203,6 +203,21 @@ export function resultsContract(open: OpenStore): void {
     );
 
     test(
+      'are listed without those that are held, on pages that have some',
+      withStore(open, async ({ store }) => {
+        const scope = newScope();
+        const rids: string[] = [];
+        for (const ms of [1, 2, 3, 4, 5]) rids.push(await put(store, scope, ms));
+        await store.results.hold(scope, rids.slice(0, 4), at(100));
+        const page = await store.results.rids(scope, { limit: 2, order: 'asc' });
+        expect(page.rids).toEqual([rids[4]]);
+        const cursor = page.cursor ?? '';
+        const next = await store.results.rids(scope, { limit: 2, order: 'asc', cursor });
+        expect(next).toEqual({ rids: [], cursor: undefined });
+      }),
+    );
+
+    test(
       'are listed from an empty storage as none',
       withStore(open, async ({ store }) => {
         const page = await store.results.rids(newScope(), { limit: 2, order: 'desc' });
