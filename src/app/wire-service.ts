@@ -40,6 +40,7 @@ export function wireService(context: AppContext, parts: ServiceParts): Service {
       clock,
       ackTimeoutMs: config.webhookAckTimeoutMs,
       uncompressedHosts: config.webhookPlainHosts,
+      botName: config.webhookBotName,
       logger,
     }),
     mailer: createMailer({ smtpUrl: config.smtpUrl, from: config.mailFrom, logger }),

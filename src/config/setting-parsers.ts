@@ -71,6 +71,12 @@ export function mailAddress(value: string): string {
   return value;
 }
 
+/** Words that can begin a User-Agent. */
+export function productName(value: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}$/.test(value)) return value;
+  throw new Error('must be 1 to 60 letters, digits, spaces or any of . _ -');
+}
+
 /** A token that is not easily guessed, or nothing. */
 export function token(value: string): string {
   if (value === '') return value;

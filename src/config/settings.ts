@@ -20,6 +20,7 @@ import {
   choice,
   integer,
   mailAddress,
+  productName,
   text,
   token,
   tokens,
@@ -272,6 +273,13 @@ export const settings = {
     parse: hosts,
     meaning:
       'Callback hosts, with all below them, that cannot read gzip and are sent plain bodies, separated by commas.',
+  },
+  webhookBotName: {
+    variable: 'WEBHOOK_BOT_NAME',
+    fallback: 'Queued Crawler',
+    parse: productName,
+    meaning:
+      'The name in the User-Agent of deliveries and probes, such as `Queued Crawler Monitoring Bot 1.0`.',
   },
   resultRetentionDays: {
     variable: 'RESULT_RETENTION_DAYS',

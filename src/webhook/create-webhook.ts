@@ -28,8 +28,6 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** For the endpoint to take the body: a large page on a slow line. */
 const SEND_TIMEOUT_MS = 30_000;
 const PROBE_TIMEOUT_MS = 10_000;
-const DELIVERY_BOT = 'Queued Crawler Delivery Bot 1.0';
-const MONITORING_BOT = 'Queued Crawler Monitoring Bot 1.0';
 const PROBE_BODY = Buffer.from('{"monitor":true}');
 const CONTENT_TOO_LARGE = 413;
 const NO_CALLBACK_URL = 'invalid_url: the crawler has no callback URL';
@@ -46,6 +44,8 @@ export interface WebhookDeps {
    * Hosts, in lower case, that receive bodies without compression; the hosts below them do, too.
    */
   readonly uncompressedHosts: readonly string[];
+  /** The name that begins the User-Agent. */
+  readonly botName: string;
   readonly logger: Logger;
 }
 
@@ -218,7 +218,7 @@ function startAttempt(clock: ServiceClock) {
 
 /** The body and headers of results that are sent together. Throws as `deliveryMessage` does. */
 async function messageOfResults(
-  { clock, uncompressedHosts }: WebhookDeps,
+  { clock, uncompressedHosts, botName }: WebhookDeps,
   crawler: Crawler,
   deliveries: readonly Delivery[],
   hostname: string,
@@ -235,7 +235,7 @@ async function messageOfResults(
   }
   const message = { id: idOfResults(deliveries), sentAt: wallNow(clock) };
   const own: DeliveryHeader[] = [
-    ['User-Agent', DELIVERY_BOT],
+    deliveryBot(botName),
     ['Content-Type', 'application/x-ndjson'],
     ...(isPlain ? [] : [['Content-Encoding', 'gzip'] as const]),
     ['webhook-results', String(deliveries.length)],
@@ -256,7 +256,7 @@ function isUncompressed(hosts: readonly string[], hostname: string): boolean {
  * error when the page does not decompress.
  */
 async function deliveryMessage(
-  { clock, uncompressedHosts }: WebhookDeps,
+  { clock, uncompressedHosts, botName }: WebhookDeps,
   crawler: Crawler,
   delivery: Delivery,
   hostname: string,
@@ -269,12 +269,17 @@ async function deliveryMessage(
   const signatures = await signedHeaders(crawler.webhookSecrets, message, body);
   // Left to the garbage collector, pages make its full runs five times as frequent.
   if (!isPlain && plain !== undefined) discard(plain);
-  return { body: bytes, headers: [...unsignedHeaders(delivery, isPlain), ...signatures] };
+  return { body: bytes, headers: [...unsignedHeaders(delivery, botName, isPlain), ...signatures] };
 }
 
-function unsignedHeaders(delivery: SentDelivery, isPlain: boolean): HeaderPair[] {
+const deliveryBot = (botName: string): DeliveryHeader => [
+  'User-Agent',
+  `${botName} Delivery Bot 1.0`,
+];
+
+function unsignedHeaders(delivery: SentDelivery, botName: string, isPlain: boolean): HeaderPair[] {
   const own: DeliveryHeader[] = [
-    ['User-Agent', DELIVERY_BOT],
+    deliveryBot(botName),
     ['Content-Type', contentType(delivery, isPlain)],
     ...(isPlain ? [] : [['Content-Encoding', 'gzip'] as const]),
     ...ofBatch(delivery),
@@ -286,7 +291,7 @@ function unsignedHeaders(delivery: SentDelivery, isPlain: boolean): HeaderPair[]
 const SECRET_HEADER = /^(authorization|cookie|proxy-authorization)$|token|secret|password|key/i;
 
 function shownHeaders(
-  { uncompressedHosts }: Pick<WebhookDeps, 'uncompressedHosts'>,
+  { uncompressedHosts, botName }: Pick<WebhookDeps, 'uncompressedHosts' | 'botName'>,
   crawler: Crawler,
   delivery: SentDelivery,
   sentAt: Date,
@@ -299,7 +304,7 @@ function shownHeaders(
     ['webhook-timestamp', String(Math.floor(sentAt.getTime() / 1_000))],
     ['webhook-signature', HIDDEN],
   ];
-  const all = target.withCredentials([...unsignedHeaders(delivery, isPlain), ...signed]);
+  const all = target.withCredentials([...unsignedHeaders(delivery, botName, isPlain), ...signed]);
   return all.map(([name, value]) => [name, SECRET_HEADER.test(name) ? HIDDEN : value]);
 }
 
@@ -337,7 +342,7 @@ function contentType(delivery: SentDelivery, isPlain: boolean): string {
 }
 
 async function probe(
-  { client, clock, connectTimeoutMs = CONNECT_TIMEOUT_MS }: WebhookDeps,
+  { client, clock, botName, connectTimeoutMs = CONNECT_TIMEOUT_MS }: WebhookDeps,
   crawler: Crawler,
   signal: AbortSignal,
 ): Promise<{ healthy: boolean; error: string }> {
@@ -348,7 +353,7 @@ async function probe(
   const message = { id: `probe_${crawler.crawlerId}_${sentAt.getTime()}`, sentAt };
   const body: SentBody = { bytes: PROBE_BODY, isGzip: false };
   const headers: HeaderPair[] = [
-    ['User-Agent', MONITORING_BOT],
+    ['User-Agent', `${botName} Monitoring Bot 1.0`],
     ['Content-Type', 'application/json'],
     // An endpoint that verifies every request would refuse an unsigned one and seem to be broken.
     ...(await signedHeaders(crawler.webhookSecrets, message, body)),

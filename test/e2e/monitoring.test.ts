@@ -28,6 +28,22 @@ test('a callback URL is probed as the spec says', async () => {
   expect(receiver.deliveries).toEqual([]);
 });
 
+test('a receiver that knows the bots by their whole names gets the names that the operator sets', async () => {
+  const clock = createTestClock();
+  await using site = await startSite();
+  await using receiver = await startReceiver();
+  const env = { ...monitored, WEBHOOK_BOT_NAME: 'Example' };
+  await using app = await startApp({ clock, env });
+  const crawler = await createCrawler(app, 'known', { callback_url: receiver.url });
+  await crawler.push(`${site.url}/page/1`);
+  const [delivery] = await receiver.until(1);
+  expect(delivery?.headers['user-agent']).toBe('Example Delivery Bot 1.0');
+  await eventually(() => {
+    clock.advance(MINUTE);
+    expect(receiver.probes[0]?.headers['user-agent']).toBe('Example Monitoring Bot 1.0');
+  });
+});
+
 test('a callback URL that fails pauses its crawler, tells the owner, and resumes it when it answers', async () => {
   const clock = createTestClock();
   await using site = await startSite();

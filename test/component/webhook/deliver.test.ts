@@ -26,6 +26,7 @@ function startWebhook(allow: string, deps: Partial<WebhookDeps> = {}) {
     client,
     clock: systemClock,
     ackTimeoutMs: 2_000,
+    botName: 'Queued Crawler',
     uncompressedHosts: [],
     logger: silentLogger,
     ...deps,
@@ -206,6 +207,7 @@ describe('uncompressed', () => {
       client,
       clock: systemClock,
       ackTimeoutMs: 2_000,
+      botName: 'Queued Crawler',
       uncompressedHosts: [listed],
       logger: silentLogger,
     });
@@ -247,6 +249,7 @@ test.each([
     },
     clock: systemClock,
     ackTimeoutMs: 200,
+    botName: 'Queued Crawler',
     uncompressedHosts: readConfig({}).webhookPlainHosts,
     logger: silentLogger,
   });

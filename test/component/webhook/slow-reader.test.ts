@@ -32,6 +32,7 @@ async function deliver(
       client,
       clock: systemClock,
       ackTimeoutMs,
+      botName: 'Queued Crawler',
       uncompressedHosts: [],
       logger: silentLogger,
     });
