@@ -104,7 +104,7 @@ export function createAccountIncrements(collections: Collections): AccountIncrem
   return {
     add,
     addStored: (accountId, storedBytes) => add(accountId, { queued: 0, storedBytes }),
-    read({ _id, queued, queuedBytes = 0, storedBytes = 0 }) {
+    read({ _id, queued, queuedBytes, storedBytes }) {
       const change = gathered.get(_id);
       return {
         queued: queued + (change?.queued ?? 0),

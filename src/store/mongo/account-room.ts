@@ -59,7 +59,7 @@ async function reserve(
       {
         $set: {
           queued: { $add: ['$queued', '$granted'] },
-          queuedBytes: { $add: [{ $ifNull: ['$queuedBytes', 0] }, grantedBytes] },
+          queuedBytes: { $add: ['$queuedBytes', grantedBytes] },
         },
       },
     ],
@@ -68,10 +68,7 @@ async function reserve(
 }
 
 function added(change: Required<AccountChange>) {
-  const sums = Object.entries(change).map(([field, by]) => [
-    field,
-    { $add: [{ $ifNull: [`$${field}`, 0] }, by] },
-  ]);
+  const sums = Object.entries(change).map(([field, by]) => [field, { $add: [`$${field}`, by] }]);
   return Object.fromEntries(sums) as Record<keyof AccountChange, object>;
 }
 

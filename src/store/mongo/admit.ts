@@ -94,7 +94,7 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     await lanes.unblocked(crawlerId, () =>
       lanes.write(lane, { gen: purges, touches, accountId, now }, async (session, delta) => {
         await body(session);
-        for (const { size = 0 } of documents) delta.move(size, undefined, 'waiting');
+        for (const { size } of documents) delta.move(size, undefined, 'waiting');
         delta.addDay('pushed', n);
         delta.happened('push');
       }),

@@ -25,11 +25,11 @@ export type * from './crawler-document.ts';
 
 /**
  * An account. Its counters follow those of its crawlers by writes of their own; `maintain` repairs
- * them. Counters and `limits` are absent in documents of an older program until it has done so.
+ * them.
  */
 export interface AccountDocument
-  extends Pick<Account, 'name' | 'email' | 'createdAt'>,
-    Partial<AccountUsage> {
+  extends Pick<Account, 'name' | 'email' | 'createdAt' | 'limits'>,
+    AccountUsage {
   readonly _id: string;
   /** The name in lower case, for one unique index; absent in accounts of older versions. */
   readonly nameKey?: string;
@@ -37,8 +37,6 @@ export interface AccountDocument
   readonly javascriptHash: string;
   /** Both hashes, for one unique index. */
   readonly hashes: readonly string[];
-  readonly queued: number;
-  readonly limits?: Account['limits'];
   /** Whether the account is in an episode over its limit. */
   readonly over: boolean;
   /** The room that the last push got; written and read by one update. */
@@ -61,7 +59,7 @@ export interface JobDocument
   readonly parameters: string;
   readonly callbackHeaders: string;
   /** The bytes that it counts for as queued. */
-  readonly size?: number;
+  readonly size: number;
   readonly due: Date;
   /** `orderMs` of the job. */
   readonly order: Date;

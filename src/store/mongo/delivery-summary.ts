@@ -1,6 +1,6 @@
 import type { DeliverySummary } from '../../domain/delivery.ts';
+import type { ResultDetails } from '../../domain/result.ts';
 import { withAnswers } from '../rules.ts';
-import { parseDetails } from '../stored-details.ts';
 import type { DeliveryDocument } from './collections.ts';
 
 /** The summary of a delivery, which must not be staged, with its last `maxAttempts` attempts. */
@@ -9,7 +9,7 @@ export function toDeliverySummary(
   maxAttempts = Number.POSITIVE_INFINITY,
 ): DeliverySummary {
   const pending = isPending(document);
-  const { failure, metadata, batch, event, againOf } = parseDetails(document.extras);
+  const { failure, metadata, batch, event, againOf } = JSON.parse(document.extras) as ResultDetails;
   return {
     rid: document._id,
     url: document.url,

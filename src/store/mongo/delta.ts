@@ -25,7 +25,7 @@ export interface Delta {
   /** Moves a job from its state to another; undefined for one that was or is not there. */
   move(size: number, from: QueuedJob['state'] | undefined, to?: QueuedJob['state']): void;
   /** A job is removed. */
-  remove(job: Required<Pick<JobDocument, 'state' | 'size'>>, end: 'deleted' | 'purged'): void;
+  remove(job: Pick<JobDocument, 'state' | 'size'>, end: 'deleted' | 'purged'): void;
   /** The update that writes it. */
   toUpdate(): UpdateFilter<CountsDocument>;
 }

@@ -66,7 +66,7 @@ export function jobWrites(
     ended.add(outcome);
     const { proxyBytes = 0 } = outcome;
     if (proxyBytes > 0) counts.push((delta) => delta.addDay('proxyBytes', proxyBytes));
-    const { size = 0, state, attempt } = job;
+    const { size, state, attempt } = job;
     const isPurged = job.gen !== purges;
     if (isEnd(outcome) || isPurged) {
       const filter = { attempt, ...inState(job), ...(outcome.timedOut ? { expires: true } : {}) };
@@ -122,7 +122,7 @@ export function jobWrites(
     taken.add(rid);
     started.push({ start, facts: job });
     updates.push(startUpdate(start, job, epoch));
-    const { size = 0, state } = job;
+    const { size, state } = job;
     counts.push((delta) => delta.move(size, state, 'running'));
   }
 

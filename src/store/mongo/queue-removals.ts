@@ -41,7 +41,7 @@ export function removeJobs(
       await jobs.deleteMany({ _id: { $in: rids } }, { session });
       const gone = found.map(({ _id: rid, uniqueKey }) => ({ rid, uniqueKey }));
       await freeKeys(collections, crawlerId, gone, 'removed', session);
-      for (const { state, size = 0 } of found) delta.remove({ state, size }, end);
+      for (const each of found) delta.remove(each, end);
       return rids;
     });
     return removed ?? [];

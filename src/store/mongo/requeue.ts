@@ -53,7 +53,7 @@ async function requeue(
       .toArray();
     const purged = running.filter(({ gen }) => gen < purges).map(({ _id }) => _id);
     const back = running.filter(({ gen }) => gen >= purges).map(({ _id }) => _id);
-    for (const { gen, retry, size = 0 } of running) {
+    for (const { gen, retry, size } of running) {
       if (gen < purges) delta.remove({ state: 'running', size }, 'purged');
       else delta.move(size, 'running', retry > 0 ? 'retrying' : 'waiting');
     }

@@ -1,6 +1,6 @@
 import type { DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
+import type { ResultDetails } from '../../domain/result.ts';
 import { type KeptAnswer, withAnswers } from '../rules.ts';
-import { parseDetails } from '../stored-details.ts';
 import { type SqlRow, toDate, toOptionalDate, toOptionalText } from './sql.ts';
 
 /** An attempt as a row keeps it. */
@@ -16,7 +16,9 @@ export function toDeliverySummary(
   maxAttempts = Number.POSITIVE_INFINITY,
 ): DeliverySummary {
   const pending = isPending(row);
-  const { failure, metadata, batch, event, againOf } = parseDetails(String(row.extras));
+  const { failure, metadata, batch, event, againOf } = JSON.parse(
+    String(row.extras),
+  ) as ResultDetails;
   return {
     rid: String(row.rid),
     url: String(row.url),

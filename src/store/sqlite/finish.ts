@@ -5,7 +5,6 @@ import { chargedBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { resultEnd, tallyEnd } from '../../domain/tally.ts';
 import type { JobOutcome, ResultSelection, Verdict } from '../store.ts';
-import { detailsText } from '../stored-details.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { rememberedPurgeCount, wakeBy } from './lease.ts';
 import { type PlacedRecord, placedBytes, placePage } from './pages.ts';
@@ -221,7 +220,7 @@ function insertRecord(sql: Sql, record: PlacedRecord): SqlRow {
     cb_status: record.cbStatus,
     original_status: record.originalStatus,
     content_type: record.contentType,
-    extras: detailsText(record.details),
+    extras: JSON.stringify(record.details),
     size: placedBytes(record),
     request: record.request ?? null,
   };
