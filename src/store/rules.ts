@@ -1,3 +1,4 @@
+import type { CounterName } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
 import type { DeliveryAttempt } from '../domain/delivery.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../domain/durations.ts';
@@ -14,6 +15,14 @@ export const MAX_LOGGED_ATTEMPTS = 100;
 
 /** The answers of callback URLs that a delivery keeps: the latest. */
 export const MAX_KEPT_ANSWERS = 5;
+
+/** The jobs that were pushed: those that are queued, and those that have left the queue. */
+export function pushedOf(
+  counts: Readonly<Record<Exclude<CounterName, 'pushed' | 'deliveriesPending'>, number>>,
+): number {
+  const { waiting, running, retrying, completed, failed, deleted, purged } = counts;
+  return waiting + running + retrying + completed + failed + deleted + purged;
+}
 
 /** What an attempt was answered. */
 export interface KeptAnswer {

@@ -1,5 +1,6 @@
+import type { AccountChange } from '../count-changes.ts';
 import { EPISODE_END } from '../rules.ts';
-import type { AccountChange, AccountIncrements } from './account-increments.ts';
+import type { AccountIncrements } from './account-increments.ts';
 import { quickly } from './client-options.ts';
 import type { Collections } from './collections.ts';
 
@@ -67,7 +68,7 @@ async function reserve(
   );
 }
 
-function added(change: Required<AccountChange>) {
+function added(change: AccountChange) {
   const sums = Object.entries(change).map(([field, by]) => [field, { $add: [`$${field}`, by] }]);
   return Object.fromEntries(sums) as Record<keyof AccountChange, object>;
 }

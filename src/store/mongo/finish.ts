@@ -57,7 +57,7 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
       expectAll(gone.deletedCount, rids.length);
     }
     await freeKeys(collections, crawlerId, writes.gone, 'ended', session);
-    await countBatchEnds(collections, lane, { ends: writes.batchEnds, keptAt }, session);
+    await countBatchEnds(collections, lane, { ends: writes.changes.batchEnds, keptAt }, session);
     if (writes.results.length > 0) await results.insertMany(writes.results, { session });
     if (writes.deliveries.length > 0) await deliveries.insertMany(writes.deliveries, { session });
     await updateEach(jobs, writes.updates, session);
@@ -95,12 +95,13 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
         const written = { ended, started, repeated, settled: new Set(settled) };
         const changes = [writes.gone, writes.updates, settled, work.claimed];
         if (changes.every(({ length }) => length === 0)) return written;
+        addSettled(writes.changes, settled);
         const lane = await lanes.enlist(crawlerId, 'turn', now, epoch);
         try {
           await lanes.write(
             lane,
             { gen: purges, epoch, accountId, now },
-            async (session, delta) => {
+            async (session) => {
               await apply(session, writes, settled, { lane, now, keptAt });
               if (work.claimed.length > 0) {
                 await deliveries.updateMany(
@@ -109,9 +110,8 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
                   { session },
                 );
               }
-              writes.count(delta);
-              addSettled(delta, settled);
             },
+            writes.changes,
           );
         } catch (error) {
           if (!(error instanceof Mismatch)) throw error;

@@ -83,8 +83,9 @@ export function settleDeliveries(
       outcome.expiresAt?.getTime() ?? Number(row.expires_at),
       rid,
     );
-    counts.addTally(crawlerId, tallyDelivery(outcome));
-    if (!again) counts.add(crawlerId, 'deliveries_pending', -1);
+    const changes = counts.of(crawlerId);
+    changes.addTally(tallyDelivery(outcome));
+    if (!again) changes.add('deliveriesPending', -1);
     return 'won';
   });
 }
@@ -138,7 +139,7 @@ function replay(sql: Sql, crawlerId: string, which: ReplaySelector, now: Date): 
   );
   if (done > 0) {
     const counts = createCounts();
-    counts.add(crawlerId, 'deliveries_pending', done);
+    counts.of(crawlerId).add('deliveriesPending', done);
     counts.write(sql, now);
   }
   if (done + waiting > 0) wakeBy(sql, crawlerId, now, 'delivery');

@@ -268,6 +268,8 @@ export const migrations: readonly string[] = [
     account_id TEXT PRIMARY KEY, version INTEGER NOT NULL, sealed TEXT NOT NULL
   ) WITHOUT ROWID;
   `,
+  // It is the sum of the other counters.
+  'ALTER TABLE dispatch DROP COLUMN pushed;',
 ];
 
 /** The newest version of the schema. */

@@ -2,7 +2,7 @@ import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { EPISODE_END, PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt } from '../store.ts';
 import { openBatches } from './batch-counts.ts';
-import { type Counts, createCounts } from './counts.ts';
+import { createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
 import { AT, COLUMNS, type JobRow, type PushRows, type RowsReceipt } from './push-rows.ts';
 import { insertRow, placeholders, type Sql, type SqlRow, toOptionalText } from './sql.ts';
@@ -54,7 +54,11 @@ export function pushTogether(sql: Sql, calls: readonly PushArguments[]): RowsRec
     const { outcomes, accepted, bytes } = insertAccepted(sql, request, { limits, target, now });
     notePriorities(sql, request, target);
     if (accepted > 0) {
-      count(counts, request, { accepted, bytes });
+      const changes = counts.of(request.crawlerId);
+      changes.add('waiting', accepted);
+      changes.add('queuedBytes', bytes);
+      changes.addDay('pushed', accepted);
+      changes.happened('push');
       keepOutcomes(sql, request, outcomes, now);
     }
     const receipt = { crossedAccountLimit: updateEpisode(account, queuedBefore, limits), leased };
@@ -224,17 +228,3 @@ const INSERTS = COLUMNS.map((_, at) => {
   const columns = ['crawler_id', 'account_id', 'gen', 'batch_id', ...COLUMNS.slice(0, at + 1)];
   return `INSERT INTO jobs (${columns.join(', ')}, state) VALUES (${placeholders(columns)}, 'waiting')`;
 });
-
-function count(
-  counts: Counts,
-  { crawlerId, accountId }: PushRows,
-  { accepted, bytes }: { readonly accepted: number; readonly bytes: number },
-): void {
-  counts.addBytes(accountId, 'queued_bytes', bytes);
-  counts.add(crawlerId, 'held_bytes', bytes);
-  counts.add(crawlerId, 'waiting', accepted);
-  counts.add(crawlerId, 'pushed', accepted);
-  counts.addQueued(accountId, accepted);
-  counts.addDay(crawlerId, 'pushed', accepted);
-  counts.happened(crawlerId, 'push');
-}

@@ -125,9 +125,7 @@ test('what a purge and a removal leave is swept up in writes of few rows, and af
         SELECT ? || i, ?, ?, 'https://example.com/', 'GET', '{}', '[]', 0, 'waiting', 0 FROM n`,
       [crawlerId, crawlerId, accountId],
     );
-    await opened.query('UPDATE dispatch SET waiting = 50000, pushed = 50000 WHERE crawler_id = ?', [
-      crawlerId,
-    ]);
+    await opened.query('UPDATE dispatch SET waiting = 50000 WHERE crawler_id = ?', [crawlerId]);
   };
   await fill(purged);
   await fill(removed);
