@@ -5,7 +5,6 @@ import type { Batch } from '../../domain/batch.ts';
 import type { BodyCoding } from '../../domain/body-coding.ts';
 import type { WallClock } from '../../domain/clock.ts';
 import type { Defined } from '../../domain/defined.ts';
-import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { QueuedNotice } from '../../domain/notice.ts';
 import type { ProcessReport } from '../../domain/process-report.ts';
@@ -14,8 +13,8 @@ import type { CrawlRecord, CrawlStatus } from '../../domain/result.ts';
 import type { DayCounts } from '../../domain/stats.ts';
 import type { Sample } from '../../domain/timeline.ts';
 import type { HostReport } from '../host-store.ts';
+import type { KeptAnswer, KeptDelivery } from '../kept-delivery.ts';
 import type { SealedPools } from '../proxy-pool-store.ts';
-import type { KeptAnswer } from '../rules.ts';
 import type { PushReceipt, StoredScreenshot } from '../store.ts';
 import type { CountsDocument } from './counts-document.ts';
 import type { CrawlerDocument } from './crawler-document.ts';
@@ -130,7 +129,7 @@ interface RecordDocument
 /** A result on its way to a callback URL. */
 export interface DeliveryDocument extends RecordDocument {
   readonly crawlerId: string;
-  readonly state: 'due' | 'sending' | 'delivered' | 'failed';
+  readonly state: KeptDelivery['state'];
   readonly due: Date;
   readonly attempt: number;
   readonly epoch?: number;
@@ -138,7 +137,7 @@ export interface DeliveryDocument extends RecordDocument {
   readonly callbackHeaders: string;
   /** Absent if it belongs to no trace. */
   readonly traceparent?: string;
-  readonly attempts: readonly Omit<DeliveryAttempt, 'answer'>[];
+  readonly attempts: KeptDelivery['attempts'];
   /** Of the latest attempts, what the callback URL answered; absent without any. */
   readonly answers?: readonly KeptAnswer[];
 }

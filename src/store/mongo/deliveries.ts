@@ -3,13 +3,13 @@ import type { Delivery, DeliveryAttempt } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
 import type { CountChanges } from '../count-changes.ts';
-import { MAX_KEPT_ANSWERS, MAX_LOGGED_ATTEMPTS } from '../rules.ts';
+import { MAX_KEPT_ANSWERS } from '../kept-delivery.ts';
+import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, ReplaySelector } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
-import { toDeliverySummary } from './delivery-summary.ts';
 import type { Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
-import { toRecord } from './records.ts';
+import { toDeliverySummary, toRecord } from './records.ts';
 
 /** Results on their way to callback URLs. */
 export function createDeliveries(collections: Collections, lanes: Lanes): DeliveryStore {

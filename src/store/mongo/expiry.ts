@@ -1,9 +1,9 @@
 import type { Collection, Filter } from 'mongodb';
 import { chargedBytes } from '../../domain/quotas.ts';
+import { isPending } from '../kept-delivery.ts';
 import { expireBatches } from './batches.ts';
 import type { Collections } from './collections.ts';
 import { deleteBatch } from './delete-batch.ts';
-import { isPending } from './delivery-summary.ts';
 import type { Lanes } from './lanes.ts';
 import { scopeAccountId } from './records.ts';
 import { sweepRemovedAccounts } from './stored-bytes.ts';

@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto';
 import { Binary } from 'mongodb';
 import { parseCoding } from '../../domain/body-coding.ts';
 import { defined } from '../../domain/defined.ts';
+import type { DeliverySummary } from '../../domain/delivery.ts';
 import { recordBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord, ResultDetails } from '../../domain/result.ts';
+import { toSummary } from '../kept-delivery.ts';
 import type { ResultScope, ResultSelection } from '../store.ts';
 import type { DeliveryDocument, ResultDocument } from './collections.ts';
 
@@ -111,6 +113,16 @@ export function toCrawlFields(
     coding: parseCoding(document.coding),
     details: JSON.parse(document.extras) as ResultDetails,
   };
+}
+
+/** The summary of a delivery, with its last `maxAttempts` attempts. */
+export function toDeliverySummary(
+  document: Omit<DeliveryDocument, 'body'>,
+  maxAttempts?: number,
+): DeliverySummary {
+  const { size, state, due, createdAt, attempts, answers } = document;
+  const kept = { size, state, due, createdAt, attempts, answers };
+  return toSummary({ ...toCrawlFields(document), ...kept }, maxAttempts);
 }
 
 /** The record of a document. */

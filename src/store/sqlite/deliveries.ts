@@ -1,7 +1,8 @@
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
-import { MAX_KEPT_ANSWERS, MAX_LOGGED_ATTEMPTS } from '../rules.ts';
+import { MAX_KEPT_ANSWERS } from '../kept-delivery.ts';
+import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector, Verdict } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { parseAnswers, type StoredAttempt, toDeliverySummary } from './delivery-row.ts';
