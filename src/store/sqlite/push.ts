@@ -9,18 +9,18 @@ import { insertRow, placeholders, type Sql, type SqlRow, toOptionalText } from '
 import { firstOfKey, takeKey } from './unique-keys.ts';
 
 /** Checks the limits and inserts the jobs; see `QueueStore.push`. */
-export function push(sql: Sql, ...args: PushArguments): RowsReceipt[] {
-  return pushTogether(sql, [args]).flat();
+export function push(sql: Sql, ...args: PushArguments): RowsReceipt {
+  return pushTogether(sql, [args])[0] as RowsReceipt;
 }
 
 /** The arguments of `QueueStore.push`. */
-export type PushArguments = readonly [requests: readonly PushRows[], limits: PushLimits, now: Date];
+export type PushArguments = readonly [request: PushRows, limits: PushLimits, now: Date];
 
 /**
  * Performs calls of `push` of one transaction, in order. Crawlers and accounts are read once for all
  * of them, and counters are written once.
  */
-export function pushTogether(sql: Sql, calls: readonly PushArguments[]): RowsReceipt[][] {
+export function pushTogether(sql: Sql, calls: readonly PushArguments[]): RowsReceipt[] {
   const targets = new Map<string, Target | undefined>();
   const accounts = new Map<string, AccountRoom>();
   const counts = createCounts();
@@ -38,7 +38,7 @@ export function pushTogether(sql: Sql, calls: readonly PushArguments[]): RowsRec
     return target;
   }
 
-  function pushOne(request: PushRows, limits: PushLimits, now: Date): RowsReceipt {
+  function pushOne([request, limits, now]: PushArguments): RowsReceipt {
     const { rows } = request;
     const target = targetOf(request, now);
     const settings = request.settings ?? target?.settings;
@@ -65,9 +65,7 @@ export function pushTogether(sql: Sql, calls: readonly PushArguments[]): RowsRec
     return accepted === rows.length ? receipt : { outcomes, ...receipt };
   }
 
-  const receipts = calls.map(([requests, limits, now]) =>
-    requests.map((request) => pushOne(request, limits, now)),
-  );
+  const receipts = calls.map(pushOne);
   const now = calls.at(-1)?.[2] ?? new Date(0);
   counts.write(sql, now);
   for (const [crawlerId, target] of targets) {
