@@ -72,9 +72,8 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
             ...defined({ places }),
             expiresAt: new Date(toWall(collections.time, now).getTime() + PUSH_REQUEST_MS),
           };
-    const push = lanes.newWriteId();
     const documents = fresh.slice(0, n).map((job) => ({
-      ...toJobDocument(job, push, purges, entered.batchIdOf(job)),
+      ...toJobDocument(job, purges, entered.batchIdOf(job)),
       createdAt: toWall(collections.time, job.createdAt),
     }));
     const isNear = wanted > free - SPARE;

@@ -68,13 +68,11 @@ export interface JobDocument
   readonly expires?: true;
   /** The crawler's `purges` when it was pushed. */
   readonly gen: number;
-  /** Absent without a purge. */
+  /** Absent without a crash. */
   readonly crashes?: number;
   readonly epoch?: number;
   /** Why its last try failed. */
   readonly lastFailure?: string;
-  /** The id of its push. */
-  readonly push: string;
 }
 
 /** Which job has a unique key. `_id` is that of the crawler and the key. */

@@ -40,8 +40,6 @@ export interface Lanes {
   readonly transactions: Transactions;
   /** The totals of accounts. */
   readonly accounts: AccountIncrements;
-  /** A name for one write, unique among all processes. */
-  newWriteId(): string;
   /** Runs the operations on one crawler one after the other. */
   runExclusive<T>(crawlerId: string, work: () => Promise<T>): Promise<T>;
   /**
@@ -104,7 +102,6 @@ export function createLanes(
     onEvict: ({ session }) => void session.endSession(),
   });
   let lastNo = 0;
-  const newWriteId = (): string => `${processId}.${++lastNo}`;
 
   function forget({ id, session }: Lane): void {
     lanes.delete(id);
@@ -156,7 +153,7 @@ export function createLanes(
     body: (session: ClientSession, changes: CountChanges) => Promise<T>,
     given?: CountChanges,
   ): Promise<T> {
-    const tx = newWriteId();
+    const tx = `${processId}.${++lastNo}`;
     const { id: _id, session } = lane;
     const wasCommitted = async () => (await counts.countDocuments({ _id, tx }, { limit: 1 })) === 1;
     let changes = given ?? createCountChanges();
@@ -249,7 +246,6 @@ export function createLanes(
   return {
     transactions,
     accounts,
-    newWriteId,
     abort: (parts) => transactions.abort(sessionsOf(parts)),
     unblocked,
     runExclusive: (crawlerId, work) => mutex.runExclusive(crawlerId, work),

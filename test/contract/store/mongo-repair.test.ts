@@ -47,7 +47,7 @@ describe.skipIf(mongodbUri === '')('what a process that died left in MongoDB', (
       await store.maintain(at(0));
       expect(await c.jobs.countDocuments({})).toBe(2);
       // What a stopped process brings after that goes, too.
-      await c.jobs.insertMany(makeJobs(gone, 2).map((job) => toJobDocument(job, 'stopped.1')));
+      await c.jobs.insertMany(makeJobs(gone, 2).map((job) => toJobDocument(job)));
       await store.maintain(at(2 * MINUTE));
       expect(await c.jobs.countDocuments({})).toBe(2);
       expect(await c.removals.countDocuments()).toBe(0);
