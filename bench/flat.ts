@@ -48,7 +48,7 @@ async function push(store: Store, count: number, each: number, callers: number):
     Array.from({ length: callers }, async () => {
       while (left-- > 0) {
         const jobs = Array.from({ length: each }, job);
-        await store.queue.push([{ crawlerId, accountId, jobs }], LIMITS, new Date());
+        await store.queue.push({ crawlerId, accountId, jobs }, LIMITS, new Date());
       }
     }),
   );

@@ -74,7 +74,7 @@ async function fill(store: Store, crawlerId: string, hosts: number, each: number
     const jobs = Array.from({ length: BATCH }, (_, n) =>
       jobOf(crawlerId, `h${(from + n) % hosts}.example`),
     );
-    await store.queue.push([{ crawlerId, accountId, jobs }], LIMITS, new Date());
+    await store.queue.push({ crawlerId, accountId, jobs }, LIMITS, new Date());
   }
 }
 

@@ -17,8 +17,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   'store/mongo': ['domain', 'store', 'npm:mongodb'],
   scheduler: [],
   'scheduler/agenda': ['domain', 'scheduler', 'npm:agenda'],
-  'scheduler/sqlite': ['scheduler/agenda', 'npm:agenda'],
-  'scheduler/mongo': ['domain', 'scheduler/agenda', 'npm:agenda', 'npm:mongodb'],
+  'scheduler/sqlite': ['scheduler/agenda'],
+  'scheduler/mongo': ['domain', 'scheduler/agenda', 'npm:mongodb'],
   net: ['domain', 'fairness', 'npm:undici', 'npm:ipaddr.js'],
   engine: [
     'domain',

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { DomainError, databaseTooNew } from '../domain/errors.ts';
-import { migrations } from '../store/sqlite/migrations.ts';
+import { SCHEMA_VERSION } from '../store/sqlite/migrations.ts';
 import type { CheckAnswer } from './check-thread.ts';
 
 /** What a backup holds. */
@@ -31,8 +31,6 @@ export async function checkBackup(path: string): Promise<BackupContent> {
     const message = `${path} is not a whole database: ${answer.fault}.`;
     throw new DomainError('failed_precondition', 'backup_damaged', message);
   }
-  if (answer.version > migrations.length) {
-    throw databaseTooNew(answer.version, migrations.length);
-  }
+  if (answer.version > SCHEMA_VERSION) throw databaseTooNew(answer.version, SCHEMA_VERSION);
   return answer;
 }

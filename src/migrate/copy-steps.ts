@@ -258,7 +258,7 @@ function joined(...parts: readonly unknown[]): string {
 function jobDocument(row: SqlRow): CopiedDocument {
   const { crashes, ...job } = toJob(row);
   const batchId = toOptionalText(row.batch_id);
-  const { expires, ...document } = toJobDocument(job, '', Number(row.gen), batchId);
+  const { expires, ...document } = toJobDocument(job, Number(row.gen), batchId);
   return {
     ...document,
     ...(expires === true && job.firstTriedAt === undefined ? { expires } : {}),

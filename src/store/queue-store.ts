@@ -268,7 +268,7 @@ export interface QueueStore {
    * the same push, is not inserted. A key with `until` holds until then, any other while its job
    * exists. Removals and purges free keys.
    */
-  push(requests: readonly PushRequest[], limits: PushLimits, now: Date): Promise<PushReceipt[]>;
+  push(request: PushRequest, limits: PushLimits, now: Date): Promise<PushReceipt>;
   /**
    * Takes the crawler's lease until `now + ttlMs`, unless another owner has a live one. Jobs and
    * deliveries that an older epoch had in progress become due again at once; a job keeps its retry

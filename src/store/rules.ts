@@ -1,5 +1,4 @@
-import { defined } from '../domain/defined.ts';
-import type { DeliveryAttempt } from '../domain/delivery.ts';
+import type { CounterName } from '../domain/crawler.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../domain/durations.ts';
 import type { HostsLook, QueueLook } from './queue-store.ts';
 import type { PauseChange } from './store.ts';
@@ -12,22 +11,12 @@ export const PUSH_REQUEST_MS = DAY_MS;
 /** The attempts that a delivery's log keeps: the latest. */
 export const MAX_LOGGED_ATTEMPTS = 100;
 
-/** The answers of callback URLs that a delivery keeps: the latest. */
-export const MAX_KEPT_ANSWERS = 5;
-
-/** What an attempt was answered. */
-export interface KeptAnswer {
-  readonly attempt: number;
-  readonly text: string;
-}
-
-/** The attempts with the answers that are kept of them. */
-export function withAnswers(
-  attempts: readonly DeliveryAttempt[],
-  answers: readonly KeptAnswer[] = [],
-): DeliveryAttempt[] {
-  const texts = new Map(answers.map(({ attempt, text }) => [attempt, text]));
-  return attempts.map((each) => ({ ...each, ...defined({ answer: texts.get(each.attempt) }) }));
+/** The jobs that were pushed: those that are queued, and those that have left the queue. */
+export function pushedOf(
+  counts: Readonly<Record<Exclude<CounterName, 'pushed' | 'deliveriesPending'>, number>>,
+): number {
+  const { waiting, running, retrying, completed, failed, deleted, purged } = counts;
+  return waiting + running + retrying + completed + failed + deleted + purged;
 }
 
 /**

@@ -149,7 +149,7 @@ export async function createCrawlerRunBench(
     async push(count, more = {}) {
       const jobs = makeJobs(crawler, count, { createdAt: clock.now(), ...more });
       const { crawlerId, accountId } = crawler;
-      await origin.queue.push([{ crawlerId, accountId, jobs }], LIMITS, clock.now());
+      await origin.queue.push({ crawlerId, accountId, jobs }, LIMITS, clock.now());
       return jobs.map(({ rid }) => rid);
     },
     takeOver: () =>

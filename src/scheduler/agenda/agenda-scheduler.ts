@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Agenda, InMemoryNotificationChannel, type Job, toJobId } from 'agenda';
+import { Agenda, InMemoryNotificationChannel, type Job, toJobId } from 'agenda';
 import { type Clock, systemClock } from '../../domain/clock.ts';
 import { databaseUnavailable } from '../../domain/errors.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { Scheduler, Task, TaskName, TaskOptions } from '../scheduler.ts';
-import { createAgenda } from './create-agenda.ts';
-import { createFencedRepository } from './fenced-repository.ts';
+import { createFencedRepository, notBegun } from './fenced-repository.ts';
 import { createOutageLog } from './outage-log.ts';
 import { createPeers } from './peers.ts';
-import type { ClaimedTask } from './task-claims.ts';
+import { type ClaimedTask, createTaskClaims } from './task-claims.ts';
 import type { SchedulerBackend } from './task-documents.ts';
 import { createTaskRun, type TaskRun } from './task-run.ts';
 import { createWakeWriter } from './wake-writer.ts';
@@ -73,7 +72,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   const peers = createPeers(backend.presence, processName, clock);
 
   function pollNow(name: string, count: number): void {
-    fencedRepository.expect(name, count);
+    claims.expect(name, count);
     poll(name);
   }
 
@@ -84,26 +83,33 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     void channel.publish({ jobId, jobName: name, nextRunAt: null, priority: 0, timestamp: now });
   }
 
-  const fencedRepository = createFencedRepository({
+  const common = {
     tasks,
     clock,
-    outage,
     closing: closing.signal,
-    lockMs: (name) => definitions.get(name)?.options.lockMs ?? 0,
+    lockMs: (name: string) => definitions.get(name)?.options.lockMs ?? 0,
+    onChange: (name: string) => pollNow(name, Number.POSITIVE_INFINITY),
+  };
+  const claims = createTaskClaims({
+    ...common,
+    outage,
     shortestLockMs: () =>
       Math.min(...[...definitions.values()].map(({ options }) => options.lockMs)),
     lookMs,
     yieldMs: (name) =>
       definitions.get(name)?.options.sharesWithPeers === true ? yieldMs(name) : 0,
-    concurrency: (name) => definitions.get(name)?.options.concurrency ?? 0,
     onClaim: poll,
-    onChange: (name) => pollNow(name, Number.POSITIVE_INFINITY),
+  });
+  const fenced = createFencedRepository({
+    ...common,
+    claims,
+    concurrency: (name) => definitions.get(name)?.options.concurrency ?? 0,
   });
 
   function lookMs(): number {
     // Agenda polls each name by a timer of its own, all at nearly the same time.
     if (backend.presence === undefined) return processEveryMs * 0.8;
-    if (fencedRepository.running.size + unclaimed.size > MANY_RUNS) return processEveryMs;
+    if (fenced.running.size + unclaimed.size > MANY_RUNS) return processEveryMs;
     const wanted = (peers.count + 1) * LOOK_MS_PER_PROCESS;
     return Math.min(processEveryMs, Math.max(LEAST_LOOK_MS, wanted));
   }
@@ -116,7 +122,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       );
       if (closing.signal.aborted) return;
       try {
-        for (const name of await fencedRepository.look()) poll(name);
+        for (const name of await claims.look()) poll(name);
       } catch {
         // The outage log has reported it.
       }
@@ -133,7 +139,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
 
   /** How many tasks of this name run in this process. */
   function countOwn(name: string): number {
-    const all = [...fencedRepository.running, ...unclaimed];
+    const all = [...fenced.running, ...unclaimed];
     return all.filter((task) => task.name === name).length;
   }
 
@@ -155,27 +161,17 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
   );
 
   async function runJob(job: Job, definition: Definition): Promise<void> {
-    const claimed = fencedRepository.claimedTask(job.attrs);
-    const { key = '' } = (job.attrs.data ?? {}) as { readonly key?: string };
+    const claimed = fenced.claimedTask(job.attrs);
     const extend = (now: Date) => outage.write(() => tasks.extend(claimed, now));
-    await runTask(key, claimed, extend, definition);
+    await runTask(claimed, extend, definition);
   }
 
   async function runTask(
-    key: string,
     claimed: ClaimedTask,
     extend: (now: Date) => Promise<boolean>,
     { options, handler }: Definition,
   ): Promise<void> {
-    const run = createTaskRun({
-      key,
-      claimed,
-      options,
-      handler,
-      extend,
-      clock,
-      logger,
-    });
+    const run = createTaskRun({ claimed, options, handler, extend, clock, logger });
     runs.add(run);
     if (closing.signal.aborted) run.abort(stopping());
     await run.run();
@@ -191,6 +187,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       id,
       token: id,
       name,
+      key,
       repeats: false,
       lockedAt,
       abandoned: false,
@@ -198,7 +195,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     };
     unclaimed.add(task);
     try {
-      await runTask(key, task, keepLock, definition);
+      await runTask(task, keepLock, definition);
       if (task.again !== undefined && !task.abandoned) await writeWake(name, key, task.again);
     } catch (error) {
       logger.warn({ err: error, task: name, key }, 'a task that has to run again was not woken');
@@ -208,28 +205,45 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
     }
   }
 
+  /** Makes Agenda, which polls and starts runs. The repository decides what it may run. */
   function makeAgenda(): Agenda {
-    return createAgenda({
-      processName,
-      backendName: backend.name,
-      repository: fencedRepository.repository,
-      channel,
-      processEveryMs,
-      tasks: [...definitions].map(([name, definition]) => ({
-        name,
-        concurrency: definition.options.concurrency,
-        run: (job) => runJob(job, definition),
-      })),
-      logger,
+    const made = new Agenda({
+      name: processName,
+      backend: {
+        name: backend.name,
+        repository: fenced.repository,
+        ownsConnection: false,
+        // The scheduler has connected: a failure within Agenda would be an unhandled rejection.
+        async connect() {},
+        async disconnect() {},
+      },
+      notificationChannel: channel,
+      processEvery: processEveryMs,
+      maxConcurrency: Number.MAX_SAFE_INTEGER,
+      removeOnComplete: false,
     });
+    made.on('error', (error: Error) => {
+      if (error !== notBegun) logger.error({ err: error }, 'an error within Agenda');
+    });
+    // Typed by hand: Agenda's first overload accepts every function as one with a callback.
+    const define: (name: string, run: (job: Job) => Promise<void>, limits: object) => void =
+      made.define.bind(made);
+    for (const [name, definition] of definitions) {
+      const { concurrency } = definition.options;
+      // A run watches its lock itself. Agenda's own timer lasts half of `lockLifetime` or of the
+      // polling interval, whichever is longer, and outlives the run.
+      const limits = { concurrency, lockLimit: concurrency, lockLifetime: 1 };
+      define(name, (job) => runJob(job, definition), limits);
+    }
+    return made;
   }
 
   /** Waits up to `drainMs` for the runs to end, and abandons the others. */
   async function drain(drainMs: number): Promise<void> {
     const deadline = new AbortController();
     const drained = (async () => {
-      await fencedRepository.claimsSettled();
-      const all = [...fencedRepository.running, ...unclaimed];
+      await claims.settled();
+      const all = [...fenced.running, ...unclaimed];
       await Promise.all(all.map(({ ended }) => ended.promise));
     })();
     await Promise.race([
@@ -272,7 +286,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       const definition = definitions.get(name);
       if (definition === undefined || agenda === undefined || closing.signal.aborted) return false;
       if (yieldMs(name) > 0) return false;
-      const running = fencedRepository.running.size + unclaimed.size;
+      const running = fenced.running.size + unclaimed.size;
       if (running >= definition.options.concurrency) return false;
       void runUnclaimed(name, key, definition);
       return true;
@@ -287,7 +301,7 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       await drain(drainMs);
       await agenda?.stop(false);
       // Agenda's timers on runs keep the process alive; this waits for the last one to fire.
-      const checkedAt = fencedRepository.activeAt() + processEveryMs / 2 + 5;
+      const checkedAt = fenced.activeAt() + processEveryMs / 2 + 5;
       await wait(Math.max(0, checkedAt - performance.now()));
     },
   };

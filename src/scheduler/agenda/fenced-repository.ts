@@ -1,5 +1,5 @@
-import type { JobParameters, JobRepository } from 'agenda';
-import { type ClaimedTask, createTaskClaims, type TaskClaimsDeps } from './task-claims.ts';
+import { type JobParameters, type JobRepository, toJobId } from 'agenda';
+import type { ClaimedTask, TaskClaims, TaskClaimsDeps } from './task-claims.ts';
 
 /** The repository that Agenda works on, and what the scheduler needs to know of it. */
 export interface FencedRepository {
@@ -10,12 +10,6 @@ export interface FencedRepository {
   claimedTask(attrs: JobParameters): ClaimedTask;
   /** When a run last began or ended, by `performance.now()`. */
   activeAt(): number;
-  /** `count` more tasks of this name may be due. */
-  expect(name: string, count: number): void;
-  /** The names that have tasks that are due. */
-  look(): Promise<readonly string[]>;
-  /** Resolves when no answer to a claim is outstanding. */
-  claimsSettled(): Promise<void>;
 }
 
 /** Rejects a run whose lock was lost between claim and start; Agenda then drops it. */
@@ -28,7 +22,9 @@ export const notBegun = new Error('The task was taken over before it began');
 const NEVER_LAPSES = new Date(8.64e15);
 
 /** What the repository is made of. */
-export interface FencedRepositoryDeps extends TaskClaimsDeps {
+export interface FencedRepositoryDeps
+  extends Pick<TaskClaimsDeps, 'tasks' | 'clock' | 'lockMs' | 'closing' | 'onChange'> {
+  readonly claims: TaskClaims;
   /** Most runs of this name at once. */
   readonly concurrency: (name: string) => number;
 }
@@ -40,8 +36,7 @@ export interface FencedRepositoryDeps extends TaskClaimsDeps {
  * that has not begun.
  */
 export function createFencedRepository(deps: FencedRepositoryDeps): FencedRepository {
-  const { tasks, closing } = deps;
-  const claims = createTaskClaims(deps);
+  const { tasks, claims, closing } = deps;
   const claimed = new Map<string, ClaimedTask>();
   const begun = new WeakMap<JobParameters, ClaimedTask>();
   const running = new Set<ClaimedTask>();
@@ -85,10 +80,11 @@ export function createFencedRepository(deps: FencedRepositoryDeps): FencedReposi
   const repository: JobRepository = {
     ...unusedCalls,
     async getNextJobToRun(name) {
-      const claim = await claims.next(name);
-      if (claim === undefined) return undefined;
-      claimed.set(claim.task.id, claim.task);
-      return { ...claim.job, nextRunAt: null, lockedAt: NEVER_LAPSES };
+      const task = await claims.next(name);
+      if (task === undefined) return undefined;
+      claimed.set(task.id, task);
+      const job = { _id: toJobId(task.id), name, type: 'normal', priority: 0, data: {} } as const;
+      return { ...job, nextRunAt: null, lockedAt: NEVER_LAPSES };
     },
     saveJobState(attrs) {
       activeAt = performance.now();
@@ -110,9 +106,6 @@ export function createFencedRepository(deps: FencedRepositoryDeps): FencedReposi
       return task;
     },
     activeAt: () => activeAt,
-    expect: claims.expect,
-    look: claims.look,
-    claimsSettled: claims.settled,
   };
 }
 

@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { JobParameters } from 'agenda';
 import type { Clock } from '../../domain/clock.ts';
 import type { OutageLog } from './outage-log.ts';
-import type { TaskDocuments, TaskLock } from './task-documents.ts';
+import type { LockedTask, TaskDocuments } from './task-documents.ts';
 
 /** A claim while this process holds it. */
-export interface ClaimedTask extends TaskLock {
+export interface ClaimedTask extends LockedTask {
   readonly name: string;
-  /** Whether it is the only task of its name, which repeats by its interval. */
-  readonly repeats: boolean;
   /** When the lock was last renewed, as the database has it. */
   lockedAt: Date;
   /** When to run again after this run; absent when the run did its work. */
@@ -39,16 +36,10 @@ export interface TaskClaimsDeps {
   readonly onChange: (name: string) => void;
 }
 
-/** A claim, and the task as Agenda knows it. */
-export interface Claim {
-  readonly task: ClaimedTask;
-  readonly job: JobParameters;
-}
-
 /** The claims of one process. */
 export interface TaskClaims {
   /** Claims the next task of this name; undefined when no task is due, or the database is unavailable. */
-  next(name: string): Promise<Claim | undefined>;
+  next(name: string): Promise<ClaimedTask | undefined>;
   /** `count` more tasks of this name may be due: claims ask for them without a look. */
   expect(name: string, count: number): void;
   /** The names that have tasks that are due. */
@@ -99,7 +90,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
     await persist(task, () => tasks.finish(task, task.lockedAt));
   }
 
-  async function claim(name: string): Promise<Claim | undefined> {
+  async function claim(name: string): Promise<ClaimedTask | undefined> {
     const token = randomUUID();
     const now = deps.clock.now();
     const yieldMs = deps.yieldMs(name);
@@ -110,26 +101,24 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
     const isSeen = !isExpected && (await namesDue(now)).delete(name);
     if (!isExpected && !isSeen) return undefined;
     const dueBy = new Date(now.getTime() - yieldMs);
-    let job = await outage.write(() => tasks.claimDue(name, token, now, dueBy));
-    if (job === undefined && yieldMs > 0 && !hasYielded) claimAfterYield(name, yieldMs);
-    if (job === undefined && isSeen) {
+    let locked = await outage.write(() => tasks.claimDue(name, token, now, dueBy));
+    if (locked === undefined && yieldMs > 0 && !hasYielded) claimAfterYield(name, yieldMs);
+    if (locked === undefined && isSeen) {
       const lockedBefore = new Date(now.getTime() - deps.lockMs(name) * (1 + LAPSE_MARGIN));
-      job = await outage.write(() => tasks.claimLapsed(name, token, lockedBefore, now));
+      locked = await outage.write(() => tasks.claimLapsed(name, token, lockedBefore, now));
     }
-    if (job === undefined) return undefined;
-    const id = String(job._id);
+    if (locked === undefined) return undefined;
     const ended = Promise.withResolvers<void>();
-    const repeats = job.type === 'single';
-    const task: ClaimedTask = { id, token, name, repeats, lockedAt: now, abandoned: false, ended };
+    const task: ClaimedTask = { ...locked, name, lockedAt: now, abandoned: false, ended };
     if (closing.aborted) {
       await giveBack(task);
       return undefined;
     }
     const left = isSeen || hasYielded ? Number.POSITIVE_INFINITY : others;
-    if (left > 0 && !repeats) expect(name, left);
+    if (left > 0 && !task.repeats) expect(name, left);
     // In a long series of claims, each task starts now and not after the last claim.
-    if (!repeats) setImmediate(() => deps.onClaim(name));
-    return { task, job };
+    if (!task.repeats) setImmediate(() => deps.onClaim(name));
+    return task;
   }
 
   /** The names with tasks that are due; those that were claimed since the look are left out. */
@@ -170,7 +159,7 @@ export function createTaskClaims(deps: TaskClaimsDeps): TaskClaims {
       const current = { again: true, done: done.promise };
       inFlight.set(name, current);
       try {
-        let claimed: Claim | undefined;
+        let claimed: ClaimedTask | undefined;
         while (claimed === undefined && current.again && !closing.aborted) {
           current.again = false;
           claimed = await claim(name);

@@ -1,5 +1,3 @@
-import type { JobParameters } from 'agenda';
-
 /**
  * One claim of a task's document. `token` is unique to the claim, so a claim whose lock has lapsed
  * can change nothing any more.
@@ -7,8 +5,14 @@ import type { JobParameters } from 'agenda';
 export interface TaskLock {
   readonly id: string;
   readonly token: string;
-  /** Whether the task repeats, so that the end of a run does not remove it. Default: false. */
-  readonly repeats?: boolean;
+  /** Whether the task repeats by its interval, so that the end of a run does not remove it. */
+  readonly repeats: boolean;
+}
+
+/** A task that was just locked. */
+export interface LockedTask extends TaskLock {
+  /** Empty for a task that repeats. */
+  readonly key: string;
 }
 
 /**
@@ -37,19 +41,14 @@ export interface TaskDocuments {
    * Locks for `token` the task that has been due longest, at `dueBy` (default `now`) or before, and
    * begins its run. The task is due again when it is woken from now on, or one interval from now.
    */
-  claimDue(
-    name: string,
-    token: string,
-    now: Date,
-    dueBy?: Date,
-  ): Promise<JobParameters | undefined>;
+  claimDue(name: string, token: string, now: Date, dueBy?: Date): Promise<LockedTask | undefined>;
   /** The same for a task whose lock was last renewed at `lockedBefore` or earlier. */
   claimLapsed(
     name: string,
     token: string,
     lockedBefore: Date,
     now: Date,
-  ): Promise<JobParameters | undefined>;
+  ): Promise<LockedTask | undefined>;
   /** Renews the lock. Returns false when it is lost. */
   extend(lock: TaskLock, now: Date): Promise<boolean>;
   /**

@@ -5,7 +5,6 @@ import type { ClaimedTask } from './task-claims.ts';
 
 /** What {@link createTaskRun} works with. */
 export interface TaskRunDeps {
-  readonly key: string;
   readonly claimed: ClaimedTask;
   readonly options: TaskOptions;
   readonly handler: (task: Task) => Promise<void>;
@@ -32,8 +31,9 @@ const RETRY_AFTER_FAILURE_MS = 1_000;
  * over, or when the lock is older than `lockMs` by this process's own time.
  */
 export function createTaskRun(deps: TaskRunDeps): TaskRun {
-  const { claimed, options, key, logger } = deps;
-  const fields = { task: claimed.name, key };
+  const { claimed, options, logger } = deps;
+  const { name, key } = claimed;
+  const fields = { task: name, key };
   const controller = new AbortController();
   const abandoned = Promise.withResolvers<void>();
   let timer: NodeJS.Timeout | undefined;

@@ -1,4 +1,3 @@
-import { type JobParameters, toJobId } from 'agenda';
 import {
   type Collection,
   type Filter,
@@ -6,7 +5,12 @@ import {
   ObjectId,
   type UpdateFilter,
 } from 'mongodb';
-import { type TaskDocuments, type TaskLock, taskIdentity } from '../agenda/task-documents.ts';
+import {
+  type LockedTask,
+  type TaskDocuments,
+  type TaskLock,
+  taskIdentity,
+} from '../agenda/task-documents.ts';
 
 /**
  * One of Agenda's documents. `nextRunAt` is absent while no run waits, because `$min` orders null
@@ -18,7 +22,7 @@ export interface TaskDocument {
   readonly name: string;
   readonly type: 'normal' | 'single';
   readonly priority: number;
-  readonly data: object;
+  readonly data: { readonly key?: string };
   readonly nextRunAt?: Date;
   readonly lockedAt?: Date | null;
   readonly lastModifiedBy?: string;
@@ -49,13 +53,15 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
     filter: Filter<TaskDocument>,
     sort: Record<string, 1 | -1>,
     { token, now }: { readonly token: string; readonly now: Date },
-  ): Promise<JobParameters | undefined> {
+  ): Promise<LockedTask | undefined> {
     const repeats = { $gt: ['$repeatInterval', 0] };
     const next = { $cond: [repeats, { $add: [now, '$repeatInterval'] }, '$$REMOVE'] };
     const $set = { lockedAt: now, lastModifiedBy: token, lastRunAt: now, nextRunAt: next };
-    const options = { sort, returnDocument: 'after' } as const;
+    const options = { sort, projection: { type: 1, data: 1 } } as const;
     const document = await documents.findOneAndUpdate(filter, [{ $set }], options);
-    return document === null ? undefined : toJobParameters(document);
+    if (document === null) return undefined;
+    const { _id, type, data } = document;
+    return { id: _id.toHexString(), token, key: data.key ?? '', repeats: type === 'single' };
   }
 
   const extensions = createExtensions(documents);
@@ -97,7 +103,7 @@ export function createMongoTaskDocuments(documents: Collection<TaskDocument>): T
       ),
     extend: (lock, now) => extensions.add(lock, now),
     async finish(lock, again) {
-      if (again === undefined && lock.repeats !== true) {
+      if (again === undefined && !lock.repeats) {
         const idle = { ...held(lock), nextRunAt: { $exists: false } };
         const { deletedCount } = await documents.deleteOne(idle);
         if (deletedCount === 1) return false;
@@ -146,10 +152,4 @@ function createExtensions(documents: Collection<TaskDocument>) {
 
 function held(lock: TaskLock): Filter<TaskDocument> {
   return { _id: new ObjectId(lock.id), lastModifiedBy: lock.token, lockedAt: { $ne: null } };
-}
-
-function toJobParameters({ _id, task: _task, ...document }: TaskDocument): JobParameters {
-  const known = Object.entries(document).filter(([, value]) => value !== null);
-  const job = { nextRunAt: null, ...Object.fromEntries(known), _id: toJobId(_id.toHexString()) };
-  return job as unknown as JobParameters;
 }

@@ -1,6 +1,31 @@
 import type { SchedulerBackend } from '../agenda/task-documents.ts';
-import { createSqliteTaskDocuments, freeSqliteTasks } from './task-documents.ts';
-import { type SqlQuery, TASK_TABLE } from './task-table.ts';
+import { createSqliteTaskDocuments, freeSqliteTasks, type SqlQuery } from './task-documents.ts';
+
+/**
+ * The statements that make the table of tasks and its indexes; they do nothing where these exist.
+ * Moments are milliseconds since 1970.
+ */
+const TASK_TABLE: readonly string[] = [
+  `CREATE TABLE IF NOT EXISTS agenda_jobs (
+    id TEXT PRIMARY KEY,
+    task TEXT UNIQUE,
+    name TEXT,
+    type TEXT,
+    priority INTEGER,
+    next_run_at INTEGER,
+    data TEXT,
+    locked_at INTEGER,
+    last_run_at INTEGER,
+    last_finished_at INTEGER,
+    repeat_interval TEXT,
+    last_modified_by TEXT
+  ) WITHOUT ROWID`,
+  // Each poll reads one end of an index, however many tasks are locked or due later.
+  `CREATE INDEX IF NOT EXISTS agenda_jobs_due ON agenda_jobs (name, next_run_at, priority DESC)
+    WHERE locked_at IS NULL`,
+  `CREATE INDEX IF NOT EXISTS agenda_jobs_locked ON agenda_jobs (name, locked_at)
+    WHERE locked_at IS NOT NULL`,
+];
 
 /** What the embedded backend is made of. */
 export interface SqliteBackendDeps {

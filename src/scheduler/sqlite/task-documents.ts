@@ -1,23 +1,35 @@
 import { randomUUID } from 'node:crypto';
 import { type TaskDocuments, type TaskLock, taskIdentity } from '../agenda/task-documents.ts';
-import { type SqlQuery, toJobParameters } from './task-table.ts';
+
+/**
+ * Runs one SQL statement of SQLite's dialect and returns its rows; a write returns those of its
+ * `RETURNING` clause.
+ */
+export type SqlQuery = (
+  sql: string,
+  params: readonly unknown[],
+) => Promise<Record<string, unknown>[]>;
 
 /** The rows that a lock still holds; its parameters come from `holder`. */
 const HELD = 'id = ? AND last_modified_by = ? AND locked_at IS NOT NULL';
-
-/** What a claim writes; its parameters come from `claimed`. */
-const CLAIMED = `locked_at = ?, last_modified_by = ?, last_run_at = ?,
-  next_run_at = CASE type WHEN 'single' THEN ? + CAST(repeat_interval AS INTEGER) END`;
 
 /** The scheduler's fenced writes on the SQLite table `agenda_jobs`. */
 export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
   const any = async (sql: string, params: readonly unknown[]) =>
     (await query(sql, params)).length > 0;
-  const claim = async (sql: string, params: readonly unknown[]) => {
-    const [row] = await query(sql, params);
-    return row ? toJobParameters(row) : undefined;
+  /** Locks the task of the `id` that `selection` finds. */
+  const claim = async (selection: string, token: string, now: Date, params: readonly unknown[]) => {
+    const at = now.getTime();
+    const [row] = await query(
+      `UPDATE agenda_jobs SET locked_at = ?, last_modified_by = ?, last_run_at = ?,
+         next_run_at = CASE type WHEN 'single' THEN ? + CAST(repeat_interval AS INTEGER) END
+       WHERE id = (${selection}) RETURNING id, type, data`,
+      [at, token, at, at, ...params],
+    );
+    if (row === undefined) return undefined;
+    const { key = '' } = JSON.parse(String(row.data)) as { readonly key?: string };
+    return { id: String(row.id), token, key, repeats: row.type === 'single' };
   };
-  const claimed = (token: string, now: number) => [now, token, now, now];
   const holder = (lock: TaskLock) => [lock.id, lock.token];
   return {
     async wake(name, key, at) {
@@ -56,18 +68,18 @@ export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
     },
     claimDue: (name, token, now, dueBy = now) =>
       claim(
-        `UPDATE agenda_jobs SET ${CLAIMED} WHERE id = (
-           SELECT id FROM agenda_jobs
-           WHERE name = ? AND locked_at IS NULL AND next_run_at <= ?
-           ORDER BY next_run_at, priority DESC LIMIT 1) RETURNING *`,
-        [...claimed(token, now.getTime()), name, dueBy.getTime()],
+        `SELECT id FROM agenda_jobs WHERE name = ? AND locked_at IS NULL AND next_run_at <= ?
+         ORDER BY next_run_at, priority DESC LIMIT 1`,
+        token,
+        now,
+        [name, dueBy.getTime()],
       ),
     claimLapsed: (name, token, lockedBefore, now) =>
       claim(
-        `UPDATE agenda_jobs SET ${CLAIMED}
-         WHERE id = (SELECT id FROM agenda_jobs
-           WHERE name = ? AND locked_at <= ? ORDER BY locked_at LIMIT 1) RETURNING *`,
-        [...claimed(token, now.getTime()), name, lockedBefore.getTime()],
+        'SELECT id FROM agenda_jobs WHERE name = ? AND locked_at <= ? ORDER BY locked_at LIMIT 1',
+        token,
+        now,
+        [name, lockedBefore.getTime()],
       ),
     extend: (lock, now) =>
       any(`UPDATE agenda_jobs SET locked_at = ? WHERE ${HELD} RETURNING id`, [
@@ -75,7 +87,7 @@ export function createSqliteTaskDocuments(query: SqlQuery): TaskDocuments {
         ...holder(lock),
       ]),
     async finish(lock, again) {
-      if (again === undefined && lock.repeats !== true) {
+      if (again === undefined && !lock.repeats) {
         const removed = await any(
           `DELETE FROM agenda_jobs WHERE ${HELD} AND next_run_at IS NULL RETURNING id`,
           holder(lock),

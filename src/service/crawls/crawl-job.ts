@@ -5,10 +5,11 @@ import type { Crawler } from '../../domain/crawler.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { DAY_MS } from '../../domain/durations.ts';
-import type { QueuedJob } from '../../domain/job.ts';
+import type { CrawlRequest, QueuedJob } from '../../domain/job.ts';
 import { addTry, type JobTry, type KeptTry, parseTries } from '../../domain/job-try.ts';
 import { keptRequestText, shortRequestText } from '../../domain/kept-request.ts';
 import { pageKey } from '../../domain/page-key.ts';
+import type { CrawlRecord } from '../../domain/result.ts';
 import { nextCrawlRetry } from '../../domain/retry-schedule.ts';
 import { ridTime } from '../../domain/rid.ts';
 import { type FailureReason, isBilled, mostRetries, UNTRIED } from '../../domain/status.ts';
@@ -279,6 +280,24 @@ function toOrder(
   };
 }
 
+/** What is kept of a result. */
+export function toRecord(rid: string, request: CrawlRequest, result: CrawlResult): CrawlRecord {
+  const { cbStatus, originalStatus, url, details, packed, coding, packedType } = result;
+  const isSource = resultEnd(cbStatus) === 'completed' && details.crawledAt === undefined;
+  return {
+    cbStatus,
+    originalStatus,
+    url,
+    rid,
+    pushedUrl: request.url,
+    contentType: packedType,
+    body: packed,
+    coding,
+    details,
+    ...defined({ pageKey: isSource ? pageKey(request) : undefined }),
+  };
+}
+
 /** The end of a job with a result, which is kept until `expiresAt`. */
 function toOutcome(
   job: QueuedJob,
@@ -286,26 +305,9 @@ function toOutcome(
   result: CrawlResult,
   expiresAt: Date,
 ): JobOutcome {
-  const { rid } = job;
-  const { cbStatus, originalStatus, url, details, packed, coding, packedType } = result;
-  const status = { cbStatus, originalStatus, url };
-  const record = {
-    ...status,
-    rid,
-    pushedUrl: job.url,
-    contentType: packedType,
-    body: packed,
-    coding,
-    details,
-    ...defined(
-      resultEnd(cbStatus) === 'failed'
-        ? { request: keptRequestText(job) }
-        : {
-            request: shortRequestText(job),
-            pageKey: details.crawledAt === undefined ? pageKey(job) : undefined,
-          },
-    ),
-  };
+  const { cbStatus, originalStatus, details } = result;
+  const textOf = resultEnd(cbStatus) === 'failed' ? keptRequestText : shortRequestText;
+  const record = { ...toRecord(job.rid, job, result), ...defined({ request: textOf(job) }) };
   const billed = details.crawledAt === undefined && isBilled(cbStatus, originalStatus);
   const common = { ...named(job), record, billed, expiresAt };
   if (deliveryModes[crawler.delivery].delivers) {

@@ -1,15 +1,12 @@
 import type { TokenOwner } from '../../domain/account.ts';
 import type { ServiceClock } from '../../domain/clock.ts';
 import type { CrawlerDefaults } from '../../domain/crawler-settings.ts';
-import { defined } from '../../domain/defined.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { DomainError } from '../../domain/errors.ts';
 import type { CrawlRequest } from '../../domain/job.ts';
-import { pageKey } from '../../domain/page-key.ts';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import type { CrawlStatus, ResultDetails } from '../../domain/result.ts';
 import { createRid } from '../../domain/rid.ts';
-import { resultEnd } from '../../domain/tally.ts';
 import { failedPage } from '../../engine/failed-page.ts';
 import type { Store } from '../../store/store.ts';
 import { BASE_BYTES, type Crawled, type CrawlOrder } from '../../threads/crawl-threads.ts';
@@ -23,6 +20,7 @@ import {
   parseCrawlRequest,
 } from '../queue/crawl-request.ts';
 import type { Pushing } from '../queue/push.ts';
+import { toRecord } from './crawl-job.ts';
 import type { Crawling } from './crawling.ts';
 import type { SharedResources } from './shared-resources.ts';
 
@@ -150,20 +148,10 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
         const rid = store ? createRid(now) : undefined;
         const { result, held } = await crawlNow(owner, request, { rid, traceparent }, signal);
         try {
-          const { packed, coding, packedType, failure: _, ...page } = result;
+          const { packed: _packed, failure: _failure, ...page } = result;
           let storedAt: Date | undefined;
           if (rid !== undefined) {
-            const { cbStatus, originalStatus, url, details } = page;
-            const status = { cbStatus, originalStatus, url, rid, pushedUrl: request.url };
-            const isSource = resultEnd(cbStatus) === 'completed' && details.crawledAt === undefined;
-            const record = {
-              ...status,
-              contentType: packedType,
-              body: packed,
-              coding,
-              details,
-              ...defined({ pageKey: isSource ? pageKey(request) : undefined }),
-            };
+            const record = toRecord(rid, request, result);
             const expiresAt = new Date(now.getTime() + deps.retentionDays * DAY_MS);
             const scope = { accountId, tokenType };
             storedAt = await deps.store.results.put(scope, record, now, expiresAt);

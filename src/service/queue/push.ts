@@ -147,10 +147,9 @@ export function createPushing(deps: PushingDeps): Pushing {
     const settings = isFresh ? {} : { settings: crawler.updatedAt.getTime() };
     const request = { crawlerId, accountId, jobs: jobs.slice(0, granted), ...settings };
     const named = requestId === '' ? request : { ...request, requestId, places };
-    const pushed = store.queue.push([named], limits, clock.now());
+    const pushed = store.queue.push(named, limits, clock.now());
     const begun = beginRun(crawlerId);
-    const [receipt] = await pushed;
-    if (receipt === undefined) throw new Error('the store returned no receipt');
+    const receipt = await pushed;
     logPushed(deps.logger, crawlerId, receipt.outcomes);
     if (receipt.crossedAccountLimit) deps.onAccountLimitReached(owner);
     const queued = {

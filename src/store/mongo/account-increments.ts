@@ -1,14 +1,8 @@
 import { createLruMap } from '../../domain/lru-map.ts';
+import type { AccountChange } from '../count-changes.ts';
 import { EPISODE_END } from '../rules.ts';
 import { quickly } from './client-options.ts';
 import type { AccountDocument, Collections } from './collections.ts';
-
-/** Changes of an account's totals. */
-export interface AccountChange {
-  readonly queued: number;
-  readonly queuedBytes?: number;
-  readonly storedBytes?: number;
-}
 
 /**
  * Gathers the changes of accounts' totals in this process, so that neither a turn nor a push need
@@ -17,11 +11,11 @@ export interface AccountChange {
  * compares the totals.
  */
 export interface AccountIncrements {
-  add(accountId: string, change: AccountChange): void;
+  add(accountId: string, change: Partial<AccountChange>): void;
   /** Adds bytes to what the account has stored. */
   addStored(accountId: string, bytes: number): void;
   /** The totals of an account that was just read, with what is gathered. */
-  read(document: AccountDocument): Required<AccountChange>;
+  read(document: AccountDocument): AccountChange;
   /** Remembers the queued URLs of an account that was just read. */
   note(accountId: string, queued: number): void;
   /**
@@ -36,7 +30,7 @@ export interface AccountIncrements {
   /** Waits for what is being written. What is read before lacks it. */
   written(): Promise<unknown>;
   /** Hands over what is gathered for an account; the caller writes it. */
-  take(accountId: string): Required<AccountChange>;
+  take(accountId: string): AccountChange;
   /**
    * Writes what is gathered, and waits for what is being written. Never rejects, because an
    * increment must not be made twice.
@@ -57,14 +51,14 @@ const FAR_BELOW = 0.8 * EPISODE_END;
 
 /** Makes an empty one; its timer runs while it holds something. */
 export function createAccountIncrements(collections: Collections): AccountIncrements {
-  const gathered = new Map<string, Required<AccountChange>>();
+  const gathered = new Map<string, AccountChange>();
   const known = createLruMap<string, { queued: number; readonly untilMs: number }>({
     maxEntries: MAX_ACCOUNTS,
   });
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<unknown> = Promise.resolve();
 
-  function take(accountId: string): Required<AccountChange> {
+  function take(accountId: string): AccountChange {
     const change = gathered.get(accountId) ?? { queued: 0, queuedBytes: 0, storedBytes: 0 };
     gathered.delete(accountId);
     return change;
@@ -87,7 +81,7 @@ export function createAccountIncrements(collections: Collections): AccountIncrem
 
   function add(
     accountId: string,
-    { queued, queuedBytes = 0, storedBytes = 0 }: AccountChange,
+    { queued = 0, queuedBytes = 0, storedBytes = 0 }: Partial<AccountChange>,
   ): void {
     if (queued === 0 && queuedBytes === 0 && storedBytes === 0) return;
     const before = take(accountId);
@@ -103,8 +97,8 @@ export function createAccountIncrements(collections: Collections): AccountIncrem
 
   return {
     add,
-    addStored: (accountId, storedBytes) => add(accountId, { queued: 0, storedBytes }),
-    read({ _id, queued, queuedBytes = 0, storedBytes = 0 }) {
+    addStored: (accountId, storedBytes) => add(accountId, { storedBytes }),
+    read({ _id, queued, queuedBytes, storedBytes }) {
       const change = gathered.get(_id);
       return {
         queued: queued + (change?.queued ?? 0),

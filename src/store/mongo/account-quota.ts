@@ -18,7 +18,7 @@ export async function countCrawlers(
   const names = (['crawlers', 'concurrency'] as const).filter((name) => more[name] !== 0);
   const bounded = names.filter((name) => quota[name] > 0 && more[name] > 0);
   const fits = bounded.map((name) => ({
-    $lte: [{ $add: [{ $ifNull: [`$${name}`, 0] }, more[name]] }, quota[name]],
+    $lte: [{ $add: [`$${name}`, more[name]] }, quota[name]],
   }));
   const { matchedCount } = await collections.accounts.updateOne(
     { _id: accountId, ...(fits.length > 0 ? { $expr: { $and: fits } } : {}) },
@@ -27,7 +27,7 @@ export async function countCrawlers(
   if (matchedCount > 0) return;
   const account = await collections.accounts.findOne({ _id: accountId });
   if (account === null) throw invalidToken();
-  const over = bounded.find((name) => exceedsLimit(quota[name], account[name] ?? 0, more[name]));
+  const over = bounded.find((name) => exceedsLimit(quota[name], account[name], more[name]));
   const name = over ?? bounded[0] ?? 'crawlers';
-  throw crawlerQuotaExceeded(name, quota, account[name] ?? 0);
+  throw crawlerQuotaExceeded(name, quota, account[name]);
 }

@@ -1,5 +1,6 @@
+import type { AccountChange } from '../count-changes.ts';
 import { EPISODE_END } from '../rules.ts';
-import type { AccountChange, AccountIncrements } from './account-increments.ts';
+import type { AccountIncrements } from './account-increments.ts';
 import { quickly } from './client-options.ts';
 import type { Collections } from './collections.ts';
 
@@ -59,7 +60,7 @@ async function reserve(
       {
         $set: {
           queued: { $add: ['$queued', '$granted'] },
-          queuedBytes: { $add: [{ $ifNull: ['$queuedBytes', 0] }, grantedBytes] },
+          queuedBytes: { $add: ['$queuedBytes', grantedBytes] },
         },
       },
     ],
@@ -67,11 +68,8 @@ async function reserve(
   );
 }
 
-function added(change: Required<AccountChange>) {
-  const sums = Object.entries(change).map(([field, by]) => [
-    field,
-    { $add: [{ $ifNull: [`$${field}`, 0] }, by] },
-  ]);
+function added(change: AccountChange) {
+  const sums = Object.entries(change).map(([field, by]) => [field, { $add: [`$${field}`, by] }]);
   return Object.fromEntries(sums) as Record<keyof AccountChange, object>;
 }
 

@@ -6,9 +6,7 @@ import { sumParts } from './counts-document.ts';
 /** Longer than processes gather changes before they write them. */
 const SECOND_LOOK_MS = 1_500;
 
-type Totals = Required<
-  Pick<AccountDocument, 'queued' | 'crawlers' | 'concurrency' | 'queuedBytes'>
->;
+type Totals = Pick<AccountDocument, 'queued' | 'crawlers' | 'concurrency' | 'queuedBytes'>;
 
 /**
  * Corrects the totals of accounts. Totals may lag behind the crawlers for a moment, so only a
@@ -53,11 +51,11 @@ async function wrongTotals(collections: Collections): Promise<Map<string, Totals
   const wrong = accounts.map((account): [string, Totals] => {
     const { crawlers: n = 0, concurrency: slots = 0 } = crawlers.get(account._id) ?? {};
     const job = jobs.get(account._id);
-    const crawlersOff = n - (account.crawlers ?? 0);
-    const concurrency = slots - (account.concurrency ?? 0);
+    const crawlersOff = n - account.crawlers;
+    const concurrency = slots - account.concurrency;
     const queued = (job?.waiting ?? 0) + (job?.retrying ?? 0) - account.queued;
     const bytes = (job?.queuedBytes ?? 0) + (job?.runningBytes ?? 0);
-    const queuedBytes = bytes - (account.queuedBytes ?? 0);
+    const queuedBytes = bytes - account.queuedBytes;
     return [account._id, { queued, crawlers: crawlersOff, concurrency, queuedBytes }];
   });
   return new Map(wrong.filter(([, off]) => Object.values(off).some((by) => by !== 0)));

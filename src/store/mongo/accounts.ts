@@ -14,7 +14,7 @@ export function createAccounts(
 ): AccountStore {
   /** The totals of an account that was just read, with what this process has gathered. */
   function usageOf(document: AccountDocument): AccountUsage {
-    const { crawlers = 0, concurrency = 0 } = document;
+    const { crawlers, concurrency } = document;
     return { crawlers, concurrency, ...increments.read(document) };
   }
 
@@ -146,7 +146,7 @@ export function createAccounts(
           { projection: { storedBytes: 1, limits: 1 } },
         )
         .toArray();
-      return found.map(({ _id, storedBytes = 0, limits = {} }) => {
+      return found.map(({ _id, storedBytes, limits }) => {
         const { storageBytes = defaultLimit } = limits;
         return { accountId: _id, usedBytes: storedBytes, limitBytes: storageBytes };
       });
@@ -160,7 +160,7 @@ function toAccount(document: AccountDocument): Account {
     name: document.name,
     email: document.email,
     tokenHashes: { normal: document.normalHash, javascript: document.javascriptHash },
-    limits: document.limits ?? {},
+    limits: document.limits,
     createdAt: document.createdAt,
   };
 }

@@ -4,6 +4,7 @@ import { defined } from '../../domain/defined.ts';
 import type { Job } from '../../domain/job.ts';
 import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { chargedJobBytes } from '../../domain/quotas.ts';
+import { createCountChanges } from '../count-changes.ts';
 import { PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt, PushRequest } from '../store.ts';
 import { type Amount, takeAccountRoom, wentOver } from './account-room.ts';
@@ -71,9 +72,8 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
             ...defined({ places }),
             expiresAt: new Date(toWall(collections.time, now).getTime() + PUSH_REQUEST_MS),
           };
-    const push = lanes.newWriteId();
     const documents = fresh.slice(0, n).map((job) => ({
-      ...toJobDocument(job, push, purges, entered.batchIdOf(job)),
+      ...toJobDocument(job, purges, entered.batchIdOf(job)),
       createdAt: toWall(collections.time, job.createdAt),
     }));
     const isNear = wanted > free - SPARE;
@@ -91,14 +91,12 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
         { session },
       );
     };
-    await lanes.unblocked(crawlerId, () =>
-      lanes.write(lane, { gen: purges, touches, accountId, now }, async (session, delta) => {
-        await body(session);
-        for (const { size = 0 } of documents) delta.move(size, undefined, 'waiting');
-        delta.addDay('pushed', n);
-        delta.happened('push');
-      }),
-    );
+    const changes = createCountChanges();
+    for (const { size } of documents) changes.move(size, undefined, 'waiting');
+    changes.addDay('pushed', n);
+    changes.happened('push');
+    const condition = { gen: purges, touches, accountId, now };
+    await lanes.unblocked(crawlerId, () => lanes.write(lane, condition, body, changes));
     return inserted;
   }
 

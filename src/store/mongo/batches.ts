@@ -121,7 +121,7 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
       const completedAt = toWall(time, now);
       const expiresAt = new Date(now.getTime() + BATCH_KEPT_MS);
       const completed = await lanes.runExclusive(crawlerId, () =>
-        lanes.change(crawlerId, now, async (session, delta) => {
+        lanes.change(crawlerId, now, async (session, changes) => {
           const one = { session, projection: { _id: 1 } } as const;
           if ((await jobs.findOne({ batchId }, one)) !== null) return false;
           const { modifiedCount } = await batches.updateOne(
@@ -140,8 +140,8 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
             epoch: undefined,
           });
           await deliveries.insertOne(document, { session });
-          delta.add('deliveriesPending', 1);
-          delta.addStored(chargedRecordBytes(event.record));
+          changes.add('deliveriesPending', 1);
+          changes.addStored(chargedRecordBytes(event.record));
           await wakeNow(collections, crawlerId, now, 'delivery', session);
           return true;
         }),

@@ -5,7 +5,6 @@ import type { Batch } from '../../domain/batch.ts';
 import type { BodyCoding } from '../../domain/body-coding.ts';
 import type { WallClock } from '../../domain/clock.ts';
 import type { Defined } from '../../domain/defined.ts';
-import type { DeliveryAttempt } from '../../domain/delivery.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { QueuedNotice } from '../../domain/notice.ts';
 import type { ProcessReport } from '../../domain/process-report.ts';
@@ -14,8 +13,8 @@ import type { CrawlRecord, CrawlStatus } from '../../domain/result.ts';
 import type { DayCounts } from '../../domain/stats.ts';
 import type { Sample } from '../../domain/timeline.ts';
 import type { HostReport } from '../host-store.ts';
+import type { KeptAnswer, KeptDelivery } from '../kept-delivery.ts';
 import type { SealedPools } from '../proxy-pool-store.ts';
-import type { KeptAnswer } from '../rules.ts';
 import type { PushReceipt, StoredScreenshot } from '../store.ts';
 import type { CountsDocument } from './counts-document.ts';
 import type { CrawlerDocument } from './crawler-document.ts';
@@ -25,11 +24,11 @@ export type * from './crawler-document.ts';
 
 /**
  * An account. Its counters follow those of its crawlers by writes of their own; `maintain` repairs
- * them. Counters and `limits` are absent in documents of an older program until it has done so.
+ * them.
  */
 export interface AccountDocument
-  extends Pick<Account, 'name' | 'email' | 'createdAt'>,
-    Partial<AccountUsage> {
+  extends Pick<Account, 'name' | 'email' | 'createdAt' | 'limits'>,
+    AccountUsage {
   readonly _id: string;
   /** The name in lower case, for one unique index; absent in accounts of older versions. */
   readonly nameKey?: string;
@@ -37,8 +36,6 @@ export interface AccountDocument
   readonly javascriptHash: string;
   /** Both hashes, for one unique index. */
   readonly hashes: readonly string[];
-  readonly queued: number;
-  readonly limits?: Account['limits'];
   /** Whether the account is in an episode over its limit. */
   readonly over: boolean;
   /** The room that the last push got; written and read by one update. */
@@ -61,7 +58,7 @@ export interface JobDocument
   readonly parameters: string;
   readonly callbackHeaders: string;
   /** The bytes that it counts for as queued. */
-  readonly size?: number;
+  readonly size: number;
   readonly due: Date;
   /** `orderMs` of the job. */
   readonly order: Date;
@@ -71,13 +68,11 @@ export interface JobDocument
   readonly expires?: true;
   /** The crawler's `purges` when it was pushed. */
   readonly gen: number;
-  /** Absent without a purge. */
+  /** Absent without a crash. */
   readonly crashes?: number;
   readonly epoch?: number;
   /** Why its last try failed. */
   readonly lastFailure?: string;
-  /** The id of its push. */
-  readonly push: string;
 }
 
 /** Which job has a unique key. `_id` is that of the crawler and the key. */
@@ -132,7 +127,7 @@ interface RecordDocument
 /** A result on its way to a callback URL. */
 export interface DeliveryDocument extends RecordDocument {
   readonly crawlerId: string;
-  readonly state: 'due' | 'sending' | 'delivered' | 'failed';
+  readonly state: KeptDelivery['state'];
   readonly due: Date;
   readonly attempt: number;
   readonly epoch?: number;
@@ -140,7 +135,7 @@ export interface DeliveryDocument extends RecordDocument {
   readonly callbackHeaders: string;
   /** Absent if it belongs to no trace. */
   readonly traceparent?: string;
-  readonly attempts: readonly Omit<DeliveryAttempt, 'answer'>[];
+  readonly attempts: KeptDelivery['attempts'];
   /** Of the latest attempts, what the callback URL answered; absent without any. */
   readonly answers?: readonly KeptAnswer[];
 }

@@ -2,26 +2,8 @@ import type { Binary } from 'mongodb';
 import { mergeStreaks, type Streaks } from '../../domain/attention.ts';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
 import { addDays, type DayCounts } from '../../domain/stats.ts';
+import { type Counter, counters } from '../count-changes.ts';
 import type { Collections } from './collections.ts';
-
-/** The numbers that are kept of a crawler. */
-export const counters = [
-  'waiting',
-  'retrying',
-  'running',
-  /** Bytes that waiting and retrying jobs count for as queued, and those of running ones. */
-  'queuedBytes',
-  'runningBytes',
-  'completed',
-  'failed',
-  'deleted',
-  'purged',
-  'deliveriesPending',
-  'delivered',
-] as const;
-
-/** The name of such a number. */
-export type Counter = (typeof counters)[number];
 
 /**
  * A part of the counters of a crawler; the crawler's are the sum of all parts. Each process has one

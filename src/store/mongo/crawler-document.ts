@@ -8,6 +8,7 @@ import {
 } from '../../domain/crawler-settings.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
+import { pushedOf } from '../rules.ts';
 import type { Share } from '../share-store.ts';
 import { type CountsDocument, latest, sumCounts } from './counts-document.ts';
 import { NO_WORK } from './lease.ts';
@@ -127,10 +128,9 @@ export function toCounters(
   const helpers = Object.values(shares).map(({ processId, until, heldSlots }) => {
     return { processId, until, slots: heldSlots };
   });
-  const { waiting, running, retrying, completed, failed, deleted, purged } = sum;
   return {
     ...sum,
-    pushed: waiting + running + retrying + completed + failed + deleted + purged,
+    pushed: pushedOf(sum),
     last: latest(sum.last, last),
     ...(leaseOwner === null ? {} : { dispatchedBy: { processId: leaseOwner, until: leaseUntil } }),
     ...(helpers.length === 0 ? {} : { helpers }),

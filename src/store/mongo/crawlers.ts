@@ -213,7 +213,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
       );
     },
 
-    ...createProbes(collections, lanes),
+    ...createProbes(collections),
   };
 }
 

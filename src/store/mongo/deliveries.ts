@@ -2,14 +2,14 @@ import type { Filter, PushOperator, UpdateOneModel } from 'mongodb';
 import type { Delivery, DeliveryAttempt } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
-import { MAX_KEPT_ANSWERS, MAX_LOGGED_ATTEMPTS } from '../rules.ts';
+import type { CountChanges } from '../count-changes.ts';
+import { MAX_KEPT_ANSWERS } from '../kept-delivery.ts';
+import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, ReplaySelector } from '../store.ts';
 import type { Collections, DeliveryDocument } from './collections.ts';
-import { toDeliverySummary } from './delivery-summary.ts';
-import type { Delta } from './delta.ts';
 import type { Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
-import { toRecord } from './records.ts';
+import { toDeliverySummary, toRecord } from './records.ts';
 
 /** Results on their way to callback URLs. */
 export function createDeliveries(collections: Collections, lanes: Lanes): DeliveryStore {
@@ -31,7 +31,7 @@ export function createDeliveries(collections: Collections, lanes: Lanes): Delive
     replay: (crawlerId, which, now) =>
       lanes.runExclusive(crawlerId, async () => {
         const ofThese = { crawlerId, ...toRangeFilter(which) };
-        const replayed = await lanes.change(crawlerId, now, async (session, delta) => {
+        const replayed = await lanes.change(crawlerId, now, async (session, changes) => {
           const waiting = await deliveries.updateMany(
             { ...ofThese, state: 'due' },
             { $min: { due: now } },
@@ -42,7 +42,7 @@ export function createDeliveries(collections: Collections, lanes: Lanes): Delive
             { $set: { state: 'due', due: now } },
             { session },
           );
-          delta.add('deliveriesPending', done.modifiedCount);
+          changes.add('deliveriesPending', done.modifiedCount);
           const found = waiting.matchedCount + done.modifiedCount;
           if (found > 0) await wakeNow(collections, crawlerId, now, 'delivery', session);
           return found;
@@ -86,11 +86,11 @@ export async function readClaimed(
 }
 
 /** Adds what settled deliveries change in the counters. */
-export function addSettled(delta: Delta, outcomes: readonly DeliveryOutcome[]): void {
+export function addSettled(changes: CountChanges, outcomes: readonly DeliveryOutcome[]): void {
   for (const outcome of outcomes) {
     const { kind } = outcome;
-    delta.addTally(tallyDelivery(outcome));
-    if (kind === 'delivered' || kind === 'failed') delta.add('deliveriesPending', -1);
+    changes.addTally(tallyDelivery(outcome));
+    if (kind === 'delivered' || kind === 'failed') changes.add('deliveriesPending', -1);
   }
 }
 

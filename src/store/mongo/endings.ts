@@ -1,12 +1,11 @@
 import type { Document, UpdateOneModel } from 'mongodb';
-import { addEnd, type BatchEnds } from '../../domain/batch.ts';
 import { getOrInsert } from '../../domain/get-or-insert.ts';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import { resultEnd, tallyEnd } from '../../domain/tally.ts';
+import { createCountChanges } from '../count-changes.ts';
 import { isHeld } from '../held-deliveries.ts';
 import type { JobOutcome, StartedJob } from '../store.ts';
 import type { DeliveryDocument, JobDocument, ResultDocument } from './collections.ts';
-import type { Delta } from './delta.ts';
 import { orderOf, untriedUpdate } from './job-document.ts';
 import type { JobFacts } from './job-facts.ts';
 import { deliveryDocument, resultDocument } from './records.ts';
@@ -50,11 +49,9 @@ export function jobWrites(
   const started: { readonly start: StartedJob; readonly facts: JobFacts }[] = [];
   /** The starts that an earlier try of the turn has written. */
   const repeated: StartedJob[] = [];
-  const counts: ((delta: Delta) => void)[] = [];
+  const changes = createCountChanges();
   /** The jobs that leave the queue for good. */
   const gone: { readonly rid: string; readonly uniqueKey: string | undefined }[] = [];
-  /** The ends of crawls of each batch. */
-  const batchEnds = new Map<string, BatchEnds>();
 
   for (const outcome of outcomes) {
     const { rid } = outcome;
@@ -65,8 +62,8 @@ export function jobWrites(
     taken.add(rid);
     ended.add(outcome);
     const { proxyBytes = 0 } = outcome;
-    if (proxyBytes > 0) counts.push((delta) => delta.addDay('proxyBytes', proxyBytes));
-    const { size = 0, state, attempt } = job;
+    if (proxyBytes > 0) changes.addDay('proxyBytes', proxyBytes);
+    const { size, state, attempt } = job;
     const isPurged = job.gen !== purges;
     if (isEnd(outcome) || isPurged) {
       const filter = { attempt, ...inState(job), ...(outcome.timedOut ? { expires: true } : {}) };
@@ -77,36 +74,21 @@ export function jobWrites(
     if (isEnd(outcome)) {
       const { record, billed, timedOut, tookMs } = outcome;
       const { batchId } = job;
-      if (batchId !== undefined) {
-        addEnd(
-          getOrInsert(batchEnds, batchId, () => ({ completed: 0, failures: {} })),
-          record,
-        );
-      }
+      if (batchId !== undefined) changes.addBatchEnd(batchId, record);
       if (outcome.kind === 'stored') results.push(toResult(outcome, writing, batchId));
       else deliveries.push(toDelivery(outcome, writing, batchId));
       const { cbStatus } = record;
       const { failure } = record.details;
       const end = resultEnd(cbStatus);
-      const tally = tallyEnd({ end, cbStatus, billed, timedOut, failure, tookMs });
-      counts.push((delta) => {
-        delta.move(size, state);
-        delta.addStored(chargedRecordBytes(record));
-        delta.addTally(tally);
-        if (outcome.kind === 'delivery') delta.add('deliveriesPending', 1);
-      });
+      changes.move(size, state);
+      changes.addStored(chargedRecordBytes(record));
+      changes.addTally(tallyEnd({ end, cbStatus, billed, timedOut, failure, tookMs }));
+      if (outcome.kind === 'delivery') changes.add('deliveriesPending', 1);
     } else {
       const again = outcome.kind === 'retry';
-      const error = (again && outcome.failure) || '';
-      counts.push((delta) => {
-        const { tookMs } = outcome;
-        const took = tookMs === undefined ? {} : { tookMs };
-        if (again) delta.addTally({ day: ['retries'], ...took });
-        if (again && outcome.climbed !== undefined) delta.addDay('climbs', 1);
-        if (again) delta.addFailed({ kind: 'crawl', error });
-        if (isPurged) delta.remove({ state, size }, 'purged');
-        else delta.move(size, state, again || job.retry > 0 ? 'retrying' : 'waiting');
-      });
+      if (again) changes.addRetry(outcome);
+      if (isPurged) changes.remove(job, 'purged');
+      else changes.move(size, state, again || job.retry > 0 ? 'retrying' : 'waiting');
     }
   }
 
@@ -122,8 +104,8 @@ export function jobWrites(
     taken.add(rid);
     started.push({ start, facts: job });
     updates.push(startUpdate(start, job, epoch));
-    const { size = 0, state } = job;
-    counts.push((delta) => delta.move(size, state, 'running'));
+    const { size, state } = job;
+    changes.move(size, state, 'running');
   }
 
   return {
@@ -135,10 +117,7 @@ export function jobWrites(
     started,
     repeated,
     gone,
-    batchEnds,
-    count(delta: Delta): void {
-      for (const each of counts) each(delta);
-    },
+    changes,
   };
 }
 

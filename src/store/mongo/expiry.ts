@@ -1,9 +1,9 @@
 import type { Collection, Filter } from 'mongodb';
 import { chargedBytes } from '../../domain/quotas.ts';
+import { isPending } from '../kept-delivery.ts';
 import { expireBatches } from './batches.ts';
 import type { Collections } from './collections.ts';
 import { deleteBatch } from './delete-batch.ts';
-import { isPending } from './delivery-summary.ts';
 import type { Lanes } from './lanes.ts';
 import { scopeAccountId } from './records.ts';
 import { sweepRemovedAccounts } from './stored-bytes.ts';
@@ -76,13 +76,13 @@ async function expireDeliveries(
   for (const [crawlerId, own] of Map.groupBy(found, (each) => each.crawlerId)) {
     const these = { _id: { $in: own.map((each) => each._id) }, ...old };
     const counted = await lanes.runExclusive(crawlerId, () =>
-      lanes.change(crawlerId, now, async (session, delta) => {
+      lanes.change(crawlerId, now, async (session, changes) => {
         const gone = await deliveries
           .find(these, { projection: { state: 1, size: 1 }, session })
           .toArray();
         await deliveries.deleteMany(these, { session });
-        delta.add('deliveriesPending', -gone.filter(isPending).length);
-        delta.addStored(-gone.reduce((sum, { size }) => sum + chargedBytes(size), 0));
+        changes.add('deliveriesPending', -gone.filter(isPending).length);
+        changes.addStored(-gone.reduce((sum, { size }) => sum + chargedBytes(size), 0));
         return gone;
       }),
     );

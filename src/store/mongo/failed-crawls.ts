@@ -1,7 +1,7 @@
 import { defined } from '../../domain/defined.ts';
+import type { ResultDetails } from '../../domain/result.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import type { FailedCrawl, ReadFailedCrawls } from '../failed-crawls.ts';
-import { parseDetails } from '../stored-details.ts';
 import type { Collections, DeliveryDocument, ResultDocument } from './collections.ts';
 import { readPart } from './read-part.ts';
 import { scopeKey } from './records.ts';
@@ -39,7 +39,7 @@ export function createFailedCrawls({ deliveries, results }: Collections): ReadFa
 }
 
 function toFailedCrawl(row: Row): FailedCrawl {
-  const { failure, metadata } = parseDetails(row.extras);
+  const { failure, metadata } = JSON.parse(row.extras) as ResultDetails;
   const { pushedUrl, cbStatus, originalStatus, request } = row;
   return { rid: row._id, pushedUrl, cbStatus, originalStatus, failure, metadata, request };
 }

@@ -32,17 +32,23 @@ type Crawler = Pick<CrawlerDocument, '_id' | 'accountId' | 'purges'>;
 
 const MAX_MISMATCHES = 10;
 
-/** Writes the work of a turn, and what is finished outside of one. */
-export interface Writer {
-  /**
-   * Writes as much of the work as is in the state that it names, in one transaction, under the lease
-   * `epoch` if it is given. Throws `Fenced` when the crawler or the lease has changed.
-   */
-  write(crawler: Crawler, work: Work, now: Date, epoch?: number): Promise<Written>;
-}
+/**
+ * Writes as much of the work as is in the state that it names, in one transaction, under the lease
+ * `epoch` if it is given. Throws `Fenced` when the crawler or the lease has changed.
+ */
+export type WriteWork = (
+  crawler: Crawler,
+  work: Work,
+  now: Date,
+  epoch?: number,
+) => Promise<Written>;
 
-/** Creates the writer of this process. */
-export function createWriter(collections: Collections, lanes: Lanes, known: KnownJobs): Writer {
+/** Creates what writes the work of turns, and what is finished outside of one. */
+export function createWriteWork(
+  collections: Collections,
+  lanes: Lanes,
+  known: KnownJobs,
+): WriteWork {
   const { jobs, deliveries, results } = collections;
 
   async function apply(
@@ -57,7 +63,7 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
       expectAll(gone.deletedCount, rids.length);
     }
     await freeKeys(collections, crawlerId, writes.gone, 'ended', session);
-    await countBatchEnds(collections, lane, { ends: writes.batchEnds, keptAt }, session);
+    await countBatchEnds(collections, lane, { ends: writes.changes.batchEnds, keptAt }, session);
     if (writes.results.length > 0) await results.insertMany(writes.results, { session });
     if (writes.deliveries.length > 0) await deliveries.insertMany(writes.deliveries, { session });
     await updateEach(jobs, writes.updates, session);
@@ -82,55 +88,53 @@ export function createWriter(collections: Collections, lanes: Lanes, known: Know
     });
   }
 
-  return {
-    async write(crawler, work, now, epoch) {
-      const { _id: crawlerId, accountId, purges } = crawler;
-      const keptAt = toWall(collections.time, now);
-      const writing = { crawlerId, accountId, purges, now, keptAt, epoch };
-      let { settled } = work;
-      for (let tries = 1; ; tries += 1) {
-        const facts = await known.take(crawlerId, [...work.ended, ...work.started]);
-        const writes = jobWrites(writing, facts, work.ended, work.started);
-        const { ended, started, repeated } = writes;
-        const written = { ended, started, repeated, settled: new Set(settled) };
-        const changes = [writes.gone, writes.updates, settled, work.claimed];
-        if (changes.every(({ length }) => length === 0)) return written;
-        const lane = await lanes.enlist(crawlerId, 'turn', now, epoch);
-        try {
-          await lanes.write(
-            lane,
-            { gen: purges, epoch, accountId, now },
-            async (session, delta) => {
-              await apply(session, writes, settled, { lane, now, keptAt });
-              if (work.claimed.length > 0) {
-                await deliveries.updateMany(
-                  { _id: { $in: [...work.claimed] }, state: 'due' },
-                  { $set: { state: 'sending', epoch: epoch as number }, $inc: { attempt: 1 } },
-                  { session },
-                );
-              }
-              writes.count(delta);
-              addSettled(delta, settled);
-            },
-          );
-        } catch (error) {
-          if (!(error instanceof Mismatch)) throw error;
-          if (tries === MAX_MISMATCHES) throw databaseUnavailable(undefined, error);
-          settled = await stillSent(settled);
-          continue;
-        }
-        for (const { start, facts: before } of started) {
-          known.note(start.rid, {
-            ...before,
-            attempt: start.attempt,
-            state: 'running',
-            ...defined({ epoch }),
-          });
-        }
-        await wakeOthers(crawlerId, writes, settled, now, epoch);
-        return written;
+  return async (crawler, work, now, epoch) => {
+    const { _id: crawlerId, accountId, purges } = crawler;
+    const keptAt = toWall(collections.time, now);
+    const writing = { crawlerId, accountId, purges, now, keptAt, epoch };
+    let { settled } = work;
+    for (let tries = 1; ; tries += 1) {
+      const facts = await known.take(crawlerId, [...work.ended, ...work.started]);
+      const writes = jobWrites(writing, facts, work.ended, work.started);
+      const { ended, started, repeated } = writes;
+      const written = { ended, started, repeated, settled: new Set(settled) };
+      const changes = [writes.gone, writes.updates, settled, work.claimed];
+      if (changes.every(({ length }) => length === 0)) return written;
+      addSettled(writes.changes, settled);
+      const lane = await lanes.enlist(crawlerId, 'turn', now, epoch);
+      try {
+        await lanes.write(
+          lane,
+          { gen: purges, epoch, accountId, now },
+          async (session) => {
+            await apply(session, writes, settled, { lane, now, keptAt });
+            if (work.claimed.length > 0) {
+              await deliveries.updateMany(
+                { _id: { $in: [...work.claimed] }, state: 'due' },
+                { $set: { state: 'sending', epoch: epoch as number }, $inc: { attempt: 1 } },
+                { session },
+              );
+            }
+          },
+          writes.changes,
+        );
+      } catch (error) {
+        if (!(error instanceof Mismatch)) throw error;
+        if (tries === MAX_MISMATCHES) throw databaseUnavailable(undefined, error);
+        settled = await stillSent(settled);
+        continue;
       }
-    },
+      for (const { start, facts: before } of started) {
+        known.note(start.rid, {
+          ...before,
+          attempt: start.attempt,
+          state: 'running',
+          ...defined({ epoch }),
+        });
+      }
+      await wakeOthers(crawlerId, writes, settled, now, epoch);
+      return written;
+    }
   };
 
   /** Tells those who deliver for the crawler of what is due. */
@@ -165,7 +169,7 @@ async function updateEach<T extends object>(
 export function createFinish(
   collections: Collections,
   lanes: Lanes,
-  writer: Writer,
+  writeWork: WriteWork,
 ): QueueStore['finish'] {
   async function finishOwn(
     crawlerId: string,
@@ -177,7 +181,7 @@ export function createFinish(
     const crawler = await readPurges(collections, crawlerId);
     if (crawler === null) return new Set();
     const work = { ended, started: [], settled: [], claimed: [] };
-    return (await writer.write(crawler, work, now)).ended;
+    return (await writeWork(crawler, work, now)).ended;
   }
 
   return async (outcomes, now) => {

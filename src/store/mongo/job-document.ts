@@ -46,7 +46,7 @@ export function toJob(document: JobDocument): QueuedJob {
 }
 
 /** The document of a new job. */
-export function toJobDocument(job: Job, push: string, gen = 0, batchId?: string): JobDocument {
+export function toJobDocument(job: Job, gen = 0, batchId?: string): JobDocument {
   const { rid, body, parameters, callbackHeaders, unique, ...same } = job;
   const due = job.notBefore ?? job.createdAt;
   return {
@@ -64,7 +64,6 @@ export function toJobDocument(job: Job, push: string, gen = 0, batchId?: string)
     retry: 0,
     attempt: 0,
     gen,
-    push,
   };
 }
 

@@ -38,7 +38,7 @@ export interface KnownJobs {
 export function createKnownJobs(collections: Collections): KnownJobs {
   const known = createLruMap<string, JobFacts>({ maxEntries: MAX_KNOWN });
   return {
-    note(rid, { attempt, retry, gen, size = 0, state, epoch, priority, uniqueKey, batchId }) {
+    note(rid, { attempt, retry, gen, size, state, epoch, priority, uniqueKey, batchId }) {
       known.set(rid, {
         attempt,
         retry,

@@ -3,9 +3,10 @@ import { toWall } from '../../domain/clock.ts';
 import { databaseUnavailable } from '../../domain/errors.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import { toDay } from '../../domain/stats.ts';
+import { type CountChanges, createCountChanges } from '../count-changes.ts';
 import { type AccountIncrements, createAccountIncrements } from './account-increments.ts';
 import type { Collections, CountsDocument } from './collections.ts';
-import { createDelta, type Delta } from './delta.ts';
+import { countsUpdate } from './counts-update.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
 import { readPurges } from './queue-reads.ts';
 import type { Transactions } from './transactions.ts';
@@ -39,8 +40,6 @@ export interface Lanes {
   readonly transactions: Transactions;
   /** The totals of accounts. */
   readonly accounts: AccountIncrements;
-  /** A name for one write, unique among all processes. */
-  newWriteId(): string;
   /** Runs the operations on one crawler one after the other. */
   runExclusive<T>(crawlerId: string, work: () => Promise<T>): Promise<T>;
   /**
@@ -49,13 +48,14 @@ export interface Lanes {
    */
   enlist(crawlerId: string, name: LaneName, now: Date, epoch?: number): Promise<Lane>;
   /**
-   * Runs `body` in a transaction and counts what it adds to the delta. Throws {@link Fenced}, after
-   * what a purge has taken is counted.
+   * Runs `body` in a transaction and counts `changes`; without them those that it makes. Throws
+   * {@link Fenced}, after what a purge has taken is counted.
    */
   write<T>(
     lane: Lane,
     condition: LaneCondition,
-    body: (session: ClientSession, delta: Delta) => Promise<T>,
+    body: (session: ClientSession, changes: CountChanges) => Promise<T>,
+    changes?: CountChanges,
   ): Promise<T>;
   /**
    * Writes a change of a crawler that belongs to no lease: runs `body` as `write` does, with the
@@ -64,7 +64,7 @@ export interface Lanes {
   change<T>(
     crawlerId: string,
     now: Date,
-    body: (session: ClientSession, delta: Delta, purges: number) => Promise<T>,
+    body: (session: ClientSession, changes: CountChanges, purges: number) => Promise<T>,
   ): Promise<T | undefined>;
   /** Counts what a purge has taken as purged, and returns the number. */
   raise(crawlerId: string, gen: number, now: Date): Promise<number>;
@@ -102,7 +102,6 @@ export function createLanes(
     onEvict: ({ session }) => void session.endSession(),
   });
   let lastNo = 0;
-  const newWriteId = (): string => `${processId}.${++lastNo}`;
 
   function forget({ id, session }: Lane): void {
     lanes.delete(id);
@@ -151,18 +150,19 @@ export function createLanes(
   async function write<T>(
     lane: Lane,
     { gen, epoch, touches, accountId, now }: LaneCondition,
-    body: (session: ClientSession, delta: Delta) => Promise<T>,
+    body: (session: ClientSession, changes: CountChanges) => Promise<T>,
+    given?: CountChanges,
   ): Promise<T> {
-    const tx = newWriteId();
+    const tx = `${processId}.${++lastNo}`;
     const { id: _id, session } = lane;
     const wasCommitted = async () => (await counts.countDocuments({ _id, tx }, { limit: 1 })) === 1;
-    let delta = createDelta(toWall(time, now));
+    let changes = given ?? createCountChanges();
     try {
       const value = await transactions.run(
         async () => {
-          delta = createDelta(toWall(time, now));
-          const done = await body(session, delta);
-          const { $max, $set, ...update } = delta.toUpdate();
+          changes = given ?? createCountChanges();
+          const done = await body(session, changes);
+          const { $max, $set, ...update } = countsUpdate(changes, toWall(time, now));
           const { matchedCount } = await counts.updateOne(
             {
               _id,
@@ -178,7 +178,7 @@ export function createLanes(
         },
         { session, wasCommitted },
       );
-      accounts.add(accountId, delta.account);
+      accounts.add(accountId, changes.account);
       return value;
     } catch (error) {
       if (error instanceof Fenced) {
@@ -246,7 +246,6 @@ export function createLanes(
   return {
     transactions,
     accounts,
-    newWriteId,
     abort: (parts) => transactions.abort(sessionsOf(parts)),
     unblocked,
     runExclusive: (crawlerId, work) => mutex.runExclusive(crawlerId, work),
@@ -264,7 +263,7 @@ export function createLanes(
         if (crawler === null) return undefined;
         const { accountId, purges: gen } = crawler;
         return unblocked(crawlerId, () =>
-          write(lane, { gen, accountId, now }, (session, delta) => body(session, delta, gen)),
+          write(lane, { gen, accountId, now }, (session, changes) => body(session, changes, gen)),
         );
       }),
 

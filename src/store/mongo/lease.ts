@@ -121,13 +121,20 @@ export async function setWake(
     const { wakes, epoch, leaseOwner } = crawler;
     const holds = lease === undefined ? null : lease.owner;
     if (leaseOwner !== holds || (lease !== undefined && lease.epoch !== epoch)) return wakeAt;
-    const { matchedCount } = await collections.crawlers.updateOne(
-      { _id: crawlerId, wakes, epoch, leaseOwner },
-      {
-        $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt: wakeAt ?? NO_WORK },
-        $unset: { wantsHelp: '' },
-      },
-    );
-    if (matchedCount > 0) return wakeAt;
+    const asRead = { _id: crawlerId, wakes, epoch, leaseOwner };
+    if (await endLease(collections, asRead, wakeAt)) return wakeAt;
   }
+}
+
+/** Ends the lease of a crawler that is as it was read, and sets its wake time; false otherwise. */
+export async function endLease(
+  { crawlers }: Collections,
+  asRead: Pick<CrawlerDocument, '_id' | 'wakes' | 'epoch' | 'leaseOwner'>,
+  wakeAt = NO_WORK,
+): Promise<boolean> {
+  const { matchedCount } = await crawlers.updateOne(asRead, {
+    $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt },
+    $unset: { wantsHelp: '' },
+  });
+  return matchedCount > 0;
 }

@@ -3,8 +3,8 @@ import type { CrawlerChanges, Lease, QueueStore } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
 import type { Lanes } from './lanes.ts';
-import { currentLease, isLive, NO_WORK, setWake, wakeNow } from './lease.ts';
-import { takeBack } from './requeue.ts';
+import { currentLease, endLease, isLive, setWake, wakeNow } from './lease.ts';
+import { type FormerWork, takeBack } from './requeue.ts';
 import {
   endLapsedShares,
   endShare,
@@ -61,10 +61,7 @@ export function createLeases(
         lanes.runExclusive(crawlerId, async () => {
           const crashed = before.leaseOwner !== owner;
           await endLapsedShares(collections, before, now);
-          const shared = await readShares(crawlerId);
-          sharing = toSharing(shared);
-          const epochs = formerEpochs(shared, lease.epoch);
-          await takeBack(collections, lanes, { crawlerId, epochs, now, crashed });
+          sharing = toSharing(await takeBackFormer({ ...lease, now, crashed }));
         }),
       );
       if (until === undefined) return undefined;
@@ -94,12 +91,18 @@ export function createLeases(
     return found !== null;
   }
 
-  async function readShares(crawlerId: string): Promise<SharedDocument> {
-    const read: SharedDocument | null = await collections.crawlers.findOne(
-      { _id: crawlerId },
-      { projection: SHARING_FIELDS },
-    );
-    return read ?? {};
+  /** Takes back what former holders had, under the lead's `epoch`. Returns the shares that are left. */
+  async function takeBackFormer({
+    crawlerId,
+    epoch,
+    ...former
+  }: Pick<Lease, 'crawlerId' | 'epoch'> & Pick<FormerWork, 'now' | 'crashed'>) {
+    const shared: SharedDocument =
+      (await collections.crawlers.findOne({ _id: crawlerId }, { projection: SHARING_FIELDS })) ??
+      {};
+    const epochs = formerEpochs(shared, epoch);
+    await takeBack(collections, lanes, { crawlerId, epochs, ...former });
+    return shared;
   }
 
   async function visit(
@@ -153,12 +156,10 @@ export function createLeases(
     for (const { crawlerId, epoch } of led) {
       const crawler = crawlers.get(crawlerId);
       if (crawler === undefined || !(await endLapsedShares(collections, crawler, now))) continue;
-      await lanes.runExclusive(crawlerId, async () => {
-        const shared = await readShares(crawlerId);
-        crawlers.set(crawlerId, { ...crawler, ...shared });
-        const epochs = formerEpochs(shared, epoch);
-        await takeBack(collections, lanes, { crawlerId, epochs, now, crashed: true });
-      });
+      const left = await lanes.runExclusive(crawlerId, () =>
+        takeBackFormer({ crawlerId, epoch, now, crashed: true }),
+      );
+      crawlers.set(crawlerId, { ...crawler, ...left });
     }
   }
 
@@ -178,9 +179,9 @@ export function createLeases(
           crawler.purges,
         );
         const isEmpty = waiting + retrying + running + deliveriesPending === 0;
-        if (isEmpty && (await releaseEmpty(collections, lease, crawler.wakes))) {
-          return { wakeAt: undefined };
-        }
+        const asRead = { _id: crawlerId, wakes: crawler.wakes, epoch, leaseOwner: owner };
+        // False if it may have got work since `wakes` was read.
+        if (isEmpty && (await endLease(collections, asRead))) return { wakeAt: undefined };
         const epochs = formerEpochs(crawler, epoch + 1);
         await takeBack(collections, lanes, { crawlerId, epochs, now });
       }
@@ -215,22 +216,6 @@ export function isHeld(
   return lease.epoch === epoch && lease.owner === leaseOwner && isLive(leaseUntil, now);
 }
 
-/** Ends the lease of a crawler without work; false if it may have got some since `wakes` was read. */
-async function releaseEmpty(
-  collections: Collections,
-  { crawlerId, epoch, owner }: Lease,
-  wakes: number,
-): Promise<boolean> {
-  const { matchedCount } = await collections.crawlers.updateOne(
-    { _id: crawlerId, epoch, leaseOwner: owner, wakes },
-    {
-      $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt: NO_WORK },
-      $unset: { wantsHelp: '' },
-    },
-  );
-  return matchedCount > 0;
-}
-
 /** Runs `work` and renews the lease until it ends. Returns its end; undefined when it was lost. */
 async function whileRenewing(
   collections: Collections,
@@ -251,11 +236,14 @@ async function whileRenewing(
   let until: Date | undefined = new Date(now.getTime() + ttlMs);
   const renewals = setInterval(() => {
     const at = new Date(now.getTime() + performance.now() - startedAt);
-    void prolong(collections, lease, ttlMs, at).then(
-      (kept) => (until = kept ? new Date(at.getTime() + ttlMs) : undefined),
-      // The next renewal may come in time.
-      () => undefined,
-    );
+    const leaseUntil = new Date(at.getTime() + ttlMs);
+    void collections.crawlers
+      .updateOne(currentLease(lease, at), { $set: { leaseUntil, wakeAt: leaseUntil } })
+      .then(
+        ({ matchedCount }) => (until = matchedCount > 0 ? leaseUntil : undefined),
+        // The next renewal may come in time.
+        () => undefined,
+      );
   }, ttlMs / 3);
   try {
     await work();
@@ -263,18 +251,4 @@ async function whileRenewing(
     clearInterval(renewals);
   }
   return until;
-}
-
-/** Extends the lease; false when it was lost. */
-async function prolong(
-  collections: Collections,
-  lease: Lease,
-  ttlMs: number,
-  now: Date,
-): Promise<boolean> {
-  const leaseUntil = new Date(now.getTime() + ttlMs);
-  const { matchedCount } = await collections.crawlers.updateOne(currentLease(lease, now), {
-    $set: { leaseUntil, wakeAt: leaseUntil },
-  });
-  return matchedCount > 0;
 }

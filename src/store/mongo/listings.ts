@@ -18,12 +18,11 @@ import {
 import { isMatchingDelivery, isMatchingJob, isMatchingResult } from '../matches.ts';
 import type { Collections, DeliveryDocument, JobDocument, ResultDocument } from './collections.ts';
 import { createCrawlerListings } from './crawler-listings.ts';
-import { toDeliverySummary } from './delivery-summary.ts';
 import { createFailedCrawls } from './failed-crawls.ts';
 import { toJob, toJobFields } from './job-document.ts';
 import { readPurges } from './queue-reads.ts';
 import { behind, readPart } from './read-part.ts';
-import { scopeAccountId, scopeKey, toCrawlFields } from './records.ts';
+import { scopeAccountId, scopeKey, toCrawlFields, toDeliverySummary } from './records.ts';
 
 type DeliveryRow = Omit<DeliveryDocument, 'body'>;
 type ResultRow = Omit<ResultDocument, 'body'>;

@@ -72,7 +72,7 @@ async function lookByAge(
   for await (const document of cursor) {
     if (document.due > now) return { documents: found, hasMore: false, nextDueAt: document.due };
     if (has.has(document._id)) continue;
-    bytes += sizeOf(document);
+    bytes += document.size;
     if (found.length > 0 && bytes > maxBytes) break;
     found.push(document);
     if (found.length >= limit) break;
@@ -105,7 +105,7 @@ async function lookByHosts(
   function take(document: JobDocument): void {
     if (has.has(document._id) || isFull()) return;
     has.add(document._id);
-    bytes += sizeOf(document);
+    bytes += document.size;
     byHost.set(document.host, (byHost.get(document.host) ?? 0) + 1);
     found.push(document);
   }
@@ -187,8 +187,4 @@ async function lookByHosts(
   }
   const next = hasMore ? null : await jobs.findOne({ ...queue, due: { $gt: now } }, FIRST_DUE);
   return { documents: found, hasMore, nextDueAt: next?.due, seesAllHosts: true };
-}
-
-function sizeOf({ size, body }: JobDocument): number {
-  return size ?? body?.length() ?? 0;
 }

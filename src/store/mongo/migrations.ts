@@ -21,19 +21,15 @@ import type { Transactions } from './transactions.ts';
  * other versions see below.
  */
 const VERSION = 7;
-/** How many documents one statement of a migration changes. */
-const BATCH = 5_000;
 /**
  * A large index takes longer to build than a connection waits, while the server builds on: the most
  * repetitions of the request.
  */
 const MAX_WAITS = 120;
-/** Indexes that were replaced by others. */
+/** Indexes of released versions that were replaced by others. */
 const REPLACED = {
   crawlers: ['day', 'pending'],
-  jobs: ['due', 'retrying', 'ended', 'by_host'],
-  deliveries: ['created', 'created_size', 'due', 'sending', 'underway'],
-  results: ['time', 'url', 'expiry'],
+  jobs: ['ended', 'by_host'],
 } as const;
 
 interface MetaDocument {
@@ -56,7 +52,6 @@ export async function migrate(
   if (found !== null && found.version > VERSION) {
     throw databaseTooNew(found.version, VERSION);
   }
-  if (found !== null && found.version < 3) await countPurges(collections);
   // First, because the server refuses an index of the same key under another name.
   if (found !== null) {
     await Promise.all(
@@ -66,8 +61,6 @@ export async function migrate(
     );
   }
   await patiently(() => createIndexes(collections));
-  if (found !== null && found.version < 2) await measureResults(collections);
-  if (found !== null && found.version < 4) await markUnnumbered(collections);
   if (found !== null && found.version < 5) await settle(db, transactions);
   if (found !== null && found.version < 7) await orderJobs(collections);
   await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
@@ -76,46 +69,6 @@ export async function migrate(
 /** Version 7: jobs have their order. Those of before have the same priority. */
 async function orderJobs(collections: Collections): Promise<void> {
   await collections.jobs.updateMany({ order: { $exists: false } }, [{ $set: { order: '$due' } }]);
-}
-
-/** Version 2: records have their size. */
-async function measureResults(collections: Collections): Promise<void> {
-  await collections.results.updateMany({ size: { $exists: false } }, [
-    { $set: { size: { $binarySize: '$body' } } },
-  ]);
-}
-
-/** Version 4: results have a number in an order. */
-async function markUnnumbered(collections: Collections): Promise<void> {
-  await collections.results.updateMany({ seq: { $exists: false } }, { $set: { seq: 0 } });
-}
-
-/**
- * Version 3: crawlers have the versions of their counters and count their purges; a job has the
- * number of purges before its push.
- */
-async function countPurges(collections: Collections): Promise<void> {
-  await collections.crawlers.updateMany({ purges: { $exists: false } }, [
-    { $set: { moves: 0, recounts: 0, purges: 0, runningBytes: 0 } },
-    { $unset: 'counted' },
-  ]);
-  let last = '';
-  for (;;) {
-    const found: Document[] = await collections.jobs
-      .find({ _id: { $gt: last } }, { projection: { gen: 1 } })
-      .sort({ _id: 1 })
-      .limit(BATCH)
-      .toArray();
-    const without = found.filter((each) => each.gen === undefined).map((each) => String(each._id));
-    if (without.length > 0) {
-      await collections.jobs.updateMany(
-        { _id: { $in: without }, gen: { $exists: false } },
-        { $set: { gen: 0 } },
-      );
-    }
-    if (found.length < BATCH) return;
-    last = String(found.at(-1)?._id);
-  }
 }
 
 async function patiently(work: () => Promise<unknown>): Promise<void> {

@@ -2,12 +2,10 @@ import { toWall } from '../../domain/clock.ts';
 import type { CrawlerStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { NOT_SCHEDULED, toCrawler } from './crawler-document.ts';
-import type { Lanes } from './lanes.ts';
 
 /** Claims and notes of the probes of callback URLs. */
 export function createProbes(
   collections: Collections,
-  lanes: Pick<Lanes, 'newWriteId'>,
 ): Pick<CrawlerStore, 'claimProbes' | 'postponeProbes' | 'noteProbes' | 'lateProbes'> {
   const { crawlers, time } = collections;
   return {
@@ -21,7 +19,7 @@ export function createProbes(
       if (due.length === 0) return [];
       const ids = due.map((each) => each._id);
       const probeAt = new Date(now.getTime() + intervalMs);
-      const probeClaim = lanes.newWriteId();
+      const probeClaim = crypto.randomUUID();
       const move = { $set: { probeAt, probeClaim } };
       await crawlers.updateMany({ _id: { $in: ids }, probeAt: { $lte: now } }, move);
       const own = { _id: { $in: ids }, probeClaim };

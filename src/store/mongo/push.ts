@@ -63,14 +63,10 @@ export function createPush(collections: Collections, lanes: Lanes): QueueStore['
     }
   }
 
-  return (requests, limits, now) =>
-    Promise.all(
-      requests.map((request) =>
-        request.requestId === undefined
-          ? grouped(request.crawlerId, { ...request, limits, now, requestKey: undefined })
-          : once(request, request.requestId, limits, now),
-      ),
-    );
+  return (request, limits, now) =>
+    request.requestId === undefined
+      ? grouped(request.crawlerId, { ...request, limits, now, requestKey: undefined })
+      : once(request, request.requestId, limits, now);
 }
 
 /** A push that may be repeated is written alone. */

@@ -28,7 +28,7 @@ export function removeJobs(
 ): Promise<string[]> {
   const { jobs } = collections;
   return lanes.runExclusive(crawlerId, async () => {
-    const removed = await lanes.change(crawlerId, now, async (session, delta, purges) => {
+    const removed = await lanes.change(crawlerId, now, async (session, changes, purges) => {
       const found = await jobs
         .find(
           { crawlerId, ...which(purges) },
@@ -41,7 +41,7 @@ export function removeJobs(
       await jobs.deleteMany({ _id: { $in: rids } }, { session });
       const gone = found.map(({ _id: rid, uniqueKey }) => ({ rid, uniqueKey }));
       await freeKeys(collections, crawlerId, gone, 'removed', session);
-      for (const { state, size = 0 } of found) delta.remove({ state, size }, end);
+      for (const each of found) changes.remove(each, end);
       return rids;
     });
     return removed ?? [];

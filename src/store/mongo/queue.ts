@@ -1,6 +1,6 @@
 import type { QueueStore } from '../store.ts';
 import type { Collections } from './collections.ts';
-import { createFinish, createWriter } from './finish.ts';
+import { createFinish, createWriteWork } from './finish.ts';
 import { createKnownJobs } from './job-facts.ts';
 import type { Lanes } from './lanes.ts';
 import { createLeases } from './leases.ts';
@@ -12,12 +12,12 @@ import { createTurn } from './turn.ts';
 /** The queue: pushes, leases, claims and the ends of jobs. */
 export function createQueue(collections: Collections, lanes: Lanes): QueueStore {
   const known = createKnownJobs(collections);
-  const writer = createWriter(collections, lanes, known);
+  const writeWork = createWriteWork(collections, lanes, known);
   return {
     push: createPush(collections, lanes),
     ...createLeases(collections, lanes),
-    turn: createTurn(collections, lanes, known, writer),
-    finish: createFinish(collections, lanes, writer),
+    turn: createTurn(collections, lanes, known, writeWork),
+    finish: createFinish(collections, lanes, writeWork),
     ...createQueueReads(collections),
     deleteJob: async (crawlerId, rid, now) =>
       (await deleteJobs(collections, lanes, { crawlerId, rids: [rid], now })).length > 0,

@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto';
 import { Binary } from 'mongodb';
 import { parseCoding } from '../../domain/body-coding.ts';
 import { defined } from '../../domain/defined.ts';
+import type { DeliverySummary } from '../../domain/delivery.ts';
 import { recordBytes } from '../../domain/quotas.ts';
-import type { CrawlRecord } from '../../domain/result.ts';
+import type { CrawlRecord, ResultDetails } from '../../domain/result.ts';
+import { toSummary } from '../kept-delivery.ts';
 import type { ResultScope, ResultSelection } from '../store.ts';
-import { detailsText, parseDetails } from '../stored-details.ts';
 import type { DeliveryDocument, ResultDocument } from './collections.ts';
 
 /** The key of a token's results. */
@@ -32,7 +33,7 @@ function recordFields({ record, expiresAt, batchId }: Omit<NewRecord, 'keptAt'>)
     originalStatus: record.originalStatus,
     contentType: record.contentType,
     ...(record.coding === 'gzip' ? {} : { coding: record.coding }),
-    extras: detailsText(record.details),
+    extras: JSON.stringify(record.details),
     expiresAt,
     size: recordBytes(record),
     body: new Binary(record.body),
@@ -110,8 +111,18 @@ export function toCrawlFields(
     originalStatus: document.originalStatus,
     contentType: document.contentType,
     coding: parseCoding(document.coding),
-    details: parseDetails(document.extras),
+    details: JSON.parse(document.extras) as ResultDetails,
   };
+}
+
+/** The summary of a delivery, with its last `maxAttempts` attempts. */
+export function toDeliverySummary(
+  document: Omit<DeliveryDocument, 'body'>,
+  maxAttempts?: number,
+): DeliverySummary {
+  const { size, state, due, createdAt, attempts, answers } = document;
+  const kept = { size, state, due, createdAt, attempts, answers };
+  return toSummary({ ...toCrawlFields(document), ...kept }, maxAttempts);
 }
 
 /** The record of a document. */

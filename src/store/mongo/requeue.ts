@@ -44,7 +44,7 @@ async function requeue(
   lanes: Lanes,
   { crawlerId, epochs: epoch, now, crashed = false }: FormerWork,
 ): Promise<void> {
-  await lanes.change(crawlerId, now, async (session, delta, purges) => {
+  await lanes.change(crawlerId, now, async (session, changes, purges) => {
     const running = await jobs
       .find({ crawlerId, epoch, state: 'running' } as object, {
         projection: { retry: 1, gen: 1, size: 1 },
@@ -53,9 +53,9 @@ async function requeue(
       .toArray();
     const purged = running.filter(({ gen }) => gen < purges).map(({ _id }) => _id);
     const back = running.filter(({ gen }) => gen >= purges).map(({ _id }) => _id);
-    for (const { gen, retry, size = 0 } of running) {
-      if (gen < purges) delta.remove({ state: 'running', size }, 'purged');
-      else delta.move(size, 'running', retry > 0 ? 'retrying' : 'waiting');
+    for (const { gen, retry, size } of running) {
+      if (gen < purges) changes.remove({ state: 'running', size }, 'purged');
+      else changes.move(size, 'running', retry > 0 ? 'retrying' : 'waiting');
     }
     if (purged.length > 0) await jobs.deleteMany({ _id: { $in: purged } }, { session });
     if (back.length > 0) {

@@ -3,8 +3,9 @@ import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { type DayCounts, toDay } from '../../domain/stats.ts';
 import { type EndedJob, tallyEnd } from '../../domain/tally.ts';
 import { hostOf } from '../../domain/target-url.ts';
+import { createCountChanges } from '../count-changes.ts';
 import { dayIncrements } from './counts-document.ts';
-import { createDelta } from './delta.ts';
+import { countsUpdate } from './counts-update.ts';
 import type { Transactions } from './transactions.ts';
 
 // Version 5: counters are in parts of their own, and nothing is half done any more. Before, the
@@ -120,17 +121,17 @@ async function settleCrawler(db: Db, crawlerId: string, session: ClientSession):
   await finishDays(db, crawler, session);
   const ended = await jobs.find({ crawlerId, state: 'ended' }, { session }).toArray();
   const uncounted = ended.filter((each) => !isCounted(crawler, each));
-  const delta = createDelta(new Date());
+  const changes = createCountChanges();
   // A purge has counted those that were in the queue; of one with a result the result counts.
   const isPurged = ({ from, gen }: OldJob): boolean => from !== 'running' && gen < purges;
   for (const each of uncounted) {
     const { end } = each;
     if (isPurged(each)) {
       if (end === 'deleted' || end === 'purged') continue;
-      delta.add('purged', -1);
-      delta.addDay('purged', -1);
+      changes.add('purged', -1);
+      changes.addDay('purged', -1);
     }
-    delta.addTally(tallyEnd(each as EndedJob));
+    changes.addTally(tallyEnd(each as EndedJob));
   }
   if (ended.length > 0) await jobs.deleteMany({ crawlerId, state: 'ended' }, { session });
   const sums = await jobs
@@ -149,7 +150,7 @@ async function settleCrawler(db: Db, crawlerId: string, session: ClientSession):
   const live = sums.reduce((sum, { n }) => sum + n, 0);
   // Jobs of pushes that were not counted, or that are gone without an end: a purge has taken those.
   const off = live + uncounted.filter((each) => !isPurged(each)).length - crawler.live;
-  if (off > 0) delta.addDay('pushed', off);
+  if (off > 0) changes.addDay('pushed', off);
   const days = Object.keys(crawler.days).toSorted();
   const counts = db.collection<{ readonly _id: string }>('counts');
   await counts.deleteMany({ _id: crawlerId }, { session });
@@ -174,7 +175,7 @@ async function settleCrawler(db: Db, crawlerId: string, session: ClientSession):
     } as never,
     { session },
   );
-  const update = delta.toUpdate();
+  const update = countsUpdate(changes, new Date());
   if (Object.keys(update).length > 0) {
     await counts.updateOne({ _id: crawlerId }, update, { session });
   }

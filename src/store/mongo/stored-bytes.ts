@@ -105,7 +105,7 @@ export async function measureStored(collections: Collections, accountId: string)
   const results = await sumUp(collections.results, 'time_size', { scope });
   const screenshots = await sumUp(collections.screenshots, 'account_size', { accountId });
   const kept = await keptBytes(collections, crawlers);
-  const off = results.bytes + screenshots.bytes + kept - (before.storedBytes ?? 0);
+  const off = results.bytes + screenshots.bytes + kept - before.storedBytes;
   if (off !== 0)
     await collections.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes: off } });
 }

@@ -3,7 +3,7 @@ import { heldDeliveries } from '../held-deliveries.ts';
 import type { Lease, QueueStore, TurnReceipt, TurnWork } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { dueDeliveries, readClaimed } from './deliveries.ts';
-import type { Writer, Written } from './finish.ts';
+import type { WriteWork, Written } from './finish.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { Lanes } from './lanes.ts';
 import { nextDelivery } from './lease.ts';
@@ -33,7 +33,7 @@ export function createTurn(
   collections: Collections,
   lanes: Lanes,
   known: KnownJobs,
-  writer: Writer,
+  writeWork: WriteWork,
 ): QueueStore['turn'] {
   async function takeTurn(lease: Lease, work: TurnWork, now: Date): Promise<TurnReceipt> {
     const { ended = [], started = [], settled = [] } = work;
@@ -55,7 +55,7 @@ export function createTurn(
     const written =
       state === null
         ? NOTHING
-        : await writer.write(
+        : await writeWork(
             state,
             { ended, started: starts, settled, claimed: due ?? [] },
             now,

@@ -4,7 +4,6 @@ import { DAY_MS } from '../../domain/durations.ts';
 import { chargedBytes } from '../../domain/quotas.ts';
 import { mapListing, takeRows } from '../listing-cursor.ts';
 import type { BatchEvent, BatchStore, Listing, ListingPart } from '../store.ts';
-import { addStored } from './accounts.ts';
 import { createCounts } from './counts.ts';
 import { insertDelivery } from './finish.ts';
 import type { InThread } from './in-thread.ts';
@@ -98,8 +97,7 @@ function done(sql: Sql, limit: number, now: Date): Batch[] {
 function complete(sql: Sql, batch: Batch, event: BatchEvent | undefined, now: Date): boolean {
   const { batchId, crawlerId } = batch;
   const keptMs = toWall(sql, now).getTime();
-  const crawler = sql.get('SELECT account_id FROM crawlers WHERE crawler_id = ?', crawlerId);
-  if (crawler === undefined) return false;
+  if (purgeCount(sql, crawlerId) === undefined) return false;
   const won = sql.run(
     `UPDATE batches AS b SET completed_at = ?, expires_at = ? WHERE batch_id = ?
       AND closed_at IS NOT NULL AND completed_at IS NULL AND NOT ${HAS_JOBS}`,
@@ -117,9 +115,9 @@ function complete(sql: Sql, batch: Batch, event: BatchEvent | undefined, now: Da
     undefined,
   );
   const counts = createCounts();
-  counts.add(crawlerId, 'deliveries_pending', 1);
+  counts.of(crawlerId).add('deliveriesPending', 1);
+  counts.of(crawlerId).addStored(chargedBytes(placedBytes(record)));
   counts.write(sql, now);
-  addStored(sql, String(crawler.account_id), chargedBytes(placedBytes(record)));
   return true;
 }
 

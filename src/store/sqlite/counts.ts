@@ -1,176 +1,96 @@
-import { MAX_STREAK_ERROR, SUCCESS, type TryKind } from '../../domain/attention.ts';
-import { addEnd, type BatchEnds } from '../../domain/batch.ts';
 import { toWall } from '../../domain/clock.ts';
-import { timeBucket } from '../../domain/crawl-time-buckets.ts';
-import type { CrawlerMoments } from '../../domain/crawler.ts';
 import { getOrInsert } from '../../domain/get-or-insert.ts';
-import type { CrawlRecord } from '../../domain/result.ts';
-import { addDays, type DayCounts, type DayField, toDay } from '../../domain/stats.ts';
-import type { FailedTry, Tally } from '../../domain/tally.ts';
+import { addDays, type DayCounts, toDay } from '../../domain/stats.ts';
+import {
+  type AccountChange,
+  type CountChanges,
+  type Counter,
+  createCountChanges,
+} from '../count-changes.ts';
 import { addBatchEnds } from './batch-counts.ts';
 import { insertRow, type Sql, type SqlValue } from './sql.ts';
 
-type Column =
-  | 'waiting'
-  | 'running'
-  | 'retrying'
-  | 'pushed'
-  | 'completed'
-  | 'failed'
-  | 'deleted'
-  | 'purged'
-  | 'deliveries_pending'
-  | 'delivered'
-  | 'held_bytes';
-
-type AccountColumn = 'queued' | 'queued_bytes' | 'stored_bytes';
-
-/** When something last happened; the column is `last_<moment>_at`. */
-type Moment = keyof CrawlerMoments;
-
-/** Changes of a day's numbers. */
-type DayChanges = Partial<Record<DayField, number>> & {
-  readonly byCbStatus: Record<string, number>;
-  readonly times: Record<string, number>;
-};
-
-/** Tries that failed, and why the latest did. */
-type FailedTries = Partial<Record<TryKind, { readonly count: number; readonly error: string }>>;
-
 /** Changes of counters and history, collected over a batch and written once for each crawler. */
 export interface Counts {
-  add(crawlerId: string, column: Column, by: number): void;
-  /** Adds to the waiting and retrying URLs of an account. */
-  addQueued(accountId: string, by: number): void;
-  /** Adds to the bytes an account has queued or stored. */
-  addBytes(accountId: string, column: 'queued_bytes' | 'stored_bytes', by: number): void;
-  addDay(crawlerId: string, field: DayField, by: number): void;
-  /** Adds what one event counts as. */
-  addTally(crawlerId: string, tally: Tally): void;
-  /** Adds to the tries in a row that failed. */
-  addFailed(crawlerId: string, failed: FailedTry): void;
-  /** Adds the end of a crawl to its batch. */
-  addBatchEnd(batchId: string, record: Pick<CrawlRecord, 'cbStatus' | 'details'>): void;
-  /** Sets the moment to the one that is written. */
-  happened(crawlerId: string, moment: Moment): void;
+  of(crawlerId: string): CountChanges;
   write(sql: Sql, now: Date): void;
 }
 
+/** The columns of `dispatch` that are not named like their counter; null for one without. */
+const COLUMNS: Readonly<Partial<Record<Counter, string | null>>> = {
+  deliveriesPending: 'deliveries_pending',
+  queuedBytes: 'held_bytes',
+  runningBytes: null,
+};
+
 /** Starts to collect changes. */
 export function createCounts(): Counts {
-  const columns = new Map<string, Map<Column, number>>();
-  const accounts = new Map<string, Map<AccountColumn, number>>();
-  const moments = new Map<string, Set<Moment>>();
-  const days = new Map<string, DayChanges>();
-  const batches = new Map<string, BatchEnds>();
-  const failures = new Map<string, FailedTries>();
-
-  function add(crawlerId: string, column: Column, by: number): void {
-    const changes = getOrInsert(columns, crawlerId, () => new Map());
-    changes.set(column, (changes.get(column) ?? 0) + by);
-  }
-
-  function dayChanges(crawlerId: string): DayChanges {
-    return getOrInsert(days, crawlerId, () => ({ byCbStatus: {}, times: {} }));
-  }
-
-  function addDay(crawlerId: string, field: DayField, by: number): void {
-    const changes = dayChanges(crawlerId);
-    changes[field] = (changes[field] ?? 0) + by;
-  }
-
-  function happened(crawlerId: string, moment: Moment): void {
-    getOrInsert(moments, crawlerId, () => new Set()).add(moment);
-  }
-
-  function addFailed(crawlerId: string, { kind, error }: FailedTry): void {
-    const tries = getOrInsert(failures, crawlerId, () => ({}));
-    tries[kind] = { count: (tries[kind]?.count ?? 0) + 1, error };
-  }
-
-  function addAccount(accountId: string, column: AccountColumn, by: number): void {
-    const changes = getOrInsert(accounts, accountId, () => new Map());
-    changes.set(column, (changes.get(column) ?? 0) + by);
-  }
-
+  const crawlers = new Map<string, CountChanges>();
   return {
-    add,
-    addQueued: (accountId, by) => addAccount(accountId, 'queued', by),
-    addBytes: addAccount,
-    addDay,
-    addTally(crawlerId, { counter, day, cbStatus, tookMs, moments = [], failed }) {
-      if (counter !== undefined) add(crawlerId, counter, 1);
-      for (const field of day) addDay(crawlerId, field, 1);
-      if (cbStatus !== undefined) {
-        const { byCbStatus } = dayChanges(crawlerId);
-        byCbStatus[cbStatus] = (byCbStatus[cbStatus] ?? 0) + 1;
-      }
-      if (tookMs !== undefined) {
-        const { times } = dayChanges(crawlerId);
-        const bucket = timeBucket(tookMs);
-        times[bucket] = (times[bucket] ?? 0) + 1;
-      }
-      for (const moment of moments) happened(crawlerId, moment);
-      if (failed !== undefined) addFailed(crawlerId, failed);
-    },
-    addFailed,
-    addBatchEnd(batchId, record) {
-      const ends = batches.get(batchId) ?? { completed: 0, failures: {} };
-      batches.set(batchId, ends);
-      addEnd(ends, record);
-    },
-    happened,
+    of: (crawlerId) => getOrInsert(crawlers, crawlerId, createCountChanges),
     write(sql, now) {
       const kept = toWall(sql, now);
-      for (const crawlerId of new Set([...columns.keys(), ...moments.keys(), ...failures.keys()])) {
-        const changes = columns.get(crawlerId) ?? new Map<Column, number>();
-        const happened = moments.get(crawlerId) ?? new Set<Moment>();
-        const streaks = streakChanges(failures.get(crawlerId) ?? {}, happened, kept);
-        const sets = [
-          ...[...changes.keys()].map((column) => `${column} = ${column} + ?`),
-          ...[...happened].map((moment) => `last_${moment}_at = ?`),
-          ...streaks.sets,
-        ].join(', ');
-        const values = [
-          ...changes.values(),
-          ...[...happened].map(() => kept.getTime()),
-          ...streaks.values,
-        ];
-        sql.run(`UPDATE dispatch SET ${sets} WHERE crawler_id = ?`, ...values, crawlerId);
+      for (const [crawlerId, changes] of crawlers) {
+        const { account, day, batchEnds } = changes;
+        writeCounters(sql, crawlerId, changes, kept);
+        writeAccount(sql, crawlerId, account);
+        if (day !== undefined) writeDay(sql, crawlerId, toDay(kept), day);
+        for (const [batchId, ends] of batchEnds) addBatchEnds(sql, batchId, ends, kept);
       }
-      for (const [accountId, all] of accounts) {
-        const changes = [...all].filter(([, by]) => by !== 0);
-        if (changes.length === 0) continue;
-        const sets = changes.map(([column]) => `${column} = ${column} + ?`).join(', ');
-        const values = changes.map(([, by]) => by);
-        sql.run(`UPDATE accounts SET ${sets} WHERE account_id = ?`, ...values, accountId);
-      }
-      const day = toDay(kept);
-      for (const [crawlerId, counts] of days) writeDay(sql, crawlerId, day, counts);
-      for (const [batchId, ends] of batches) addBatchEnds(sql, batchId, ends, kept);
     },
   };
 }
 
-/** A success ends a streak, whatever else failed in the same batch. */
-function streakChanges(failed: FailedTries, happened: ReadonlySet<Moment>, at: Date) {
+function writeCounters(
+  sql: Sql,
+  crawlerId: string,
+  { sums, moments, streaks }: CountChanges,
+  at: Date,
+): void {
   const sets: string[] = [];
   const values: SqlValue[] = [];
-  for (const kind of Object.keys(SUCCESS) as TryKind[]) {
-    const tries = failed[kind];
-    if (happened.has(SUCCESS[kind])) sets.push(`${kind}_failures = 0`);
-    else if (tries !== undefined) {
-      sets.push(
-        `${kind}_failing_since = iif(${kind}_failures = 0, ?, ${kind}_failing_since)`,
-        `${kind}_failures = ${kind}_failures + ?`,
-        `${kind}_failed_at = ?`,
-        `${kind}_error = ?`,
-      );
-      const error = tries.error.slice(0, MAX_STREAK_ERROR);
-      values.push(at.getTime(), tries.count, at.getTime(), error);
-    }
+  for (const [counter, by] of sums) {
+    const { [counter]: column = counter } = COLUMNS;
+    if (column === null) continue;
+    sets.push(`${column} = ${column} + ?`);
+    values.push(by);
   }
-  return { sets, values };
+  for (const moment of moments) {
+    sets.push(`last_${moment}_at = ?`);
+    values.push(at.getTime());
+  }
+  for (const { kind, failed } of streaks) {
+    if (failed === undefined) {
+      sets.push(`${kind}_failures = 0`);
+      continue;
+    }
+    sets.push(
+      `${kind}_failing_since = iif(${kind}_failures = 0, ?, ${kind}_failing_since)`,
+      `${kind}_failures = ${kind}_failures + ?`,
+      `${kind}_failed_at = ?`,
+      `${kind}_error = ?`,
+    );
+    values.push(at.getTime(), failed.count, at.getTime(), failed.error);
+  }
+  if (sets.length === 0) return;
+  sql.run(`UPDATE dispatch SET ${sets.join(', ')} WHERE crawler_id = ?`, ...values, crawlerId);
+}
+
+function writeAccount(
+  sql: Sql,
+  crawlerId: string,
+  { queued, queuedBytes, storedBytes }: AccountChange,
+): void {
+  if (queued === 0 && queuedBytes === 0 && storedBytes === 0) return;
+  sql.run(
+    `UPDATE accounts SET queued = queued + ?, queued_bytes = queued_bytes + ?,
+      stored_bytes = stored_bytes + ?
+      WHERE account_id = (SELECT account_id FROM crawlers WHERE crawler_id = ?)`,
+    queued,
+    queuedBytes,
+    storedBytes,
+    crawlerId,
+  );
 }
 
 function writeDay(sql: Sql, crawlerId: string, day: string, more: DayCounts): void {

@@ -12,6 +12,7 @@ import {
   toStoredSettings,
 } from '../../domain/crawler-settings.ts';
 import { defined } from '../../domain/defined.ts';
+import { pushedOf } from '../rules.ts';
 import { type SqlRow, toDate, toOptionalDate } from './sql.ts';
 
 interface StoredSecret {
@@ -65,15 +66,18 @@ function pausedHostsOf(row: SqlRow): Pick<Crawler, 'pausedHosts'> {
 
 /** The counters of a row of `dispatch`, with the `last_probe_at` and `held_up` of its crawler. */
 export function toCounters(row: SqlRow): CrawlerCounters {
-  return {
+  const counts = {
     waiting: Number(row.waiting),
     running: Number(row.running),
     retrying: Number(row.retrying),
-    pushed: Number(row.pushed),
     completed: Number(row.completed),
     failed: Number(row.failed),
     deleted: Number(row.deleted),
     purged: Number(row.purged),
+  };
+  return {
+    ...counts,
+    pushed: pushedOf(counts),
     deliveriesPending: Number(row.deliveries_pending),
     delivered: Number(row.delivered),
     ...(row.lease_owner === null

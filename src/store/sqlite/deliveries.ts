@@ -1,7 +1,8 @@
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import { tallyDelivery } from '../../domain/tally.ts';
-import { MAX_KEPT_ANSWERS, MAX_LOGGED_ATTEMPTS } from '../rules.ts';
+import { MAX_KEPT_ANSWERS } from '../kept-delivery.ts';
+import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector, Verdict } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { parseAnswers, type StoredAttempt, toDeliverySummary } from './delivery-row.ts';
@@ -83,8 +84,9 @@ export function settleDeliveries(
       outcome.expiresAt?.getTime() ?? Number(row.expires_at),
       rid,
     );
-    counts.addTally(crawlerId, tallyDelivery(outcome));
-    if (!again) counts.add(crawlerId, 'deliveries_pending', -1);
+    const changes = counts.of(crawlerId);
+    changes.addTally(tallyDelivery(outcome));
+    if (!again) changes.add('deliveriesPending', -1);
     return 'won';
   });
 }
@@ -138,7 +140,7 @@ function replay(sql: Sql, crawlerId: string, which: ReplaySelector, now: Date): 
   );
   if (done > 0) {
     const counts = createCounts();
-    counts.add(crawlerId, 'deliveries_pending', done);
+    counts.of(crawlerId).add('deliveriesPending', done);
     counts.write(sql, now);
   }
   if (done + waiting > 0) wakeBy(sql, crawlerId, now, 'delivery');

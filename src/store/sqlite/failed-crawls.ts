@@ -1,8 +1,8 @@
+import type { ResultDetails } from '../../domain/result.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import type { FailedCrawl, FailedSelection } from '../failed-crawls.ts';
 import { mapListing, partStart, takePart } from '../listing-cursor.ts';
 import { LISTING_SCAN, type Listing, type ListingPart } from '../listing-store.ts';
-import { parseDetails } from '../stored-details.ts';
 import { matching, type Sql, type SqlRow, toDate, toOptionalText } from './sql.ts';
 
 /** See `ReadFailedCrawls`. */
@@ -40,7 +40,7 @@ export function failedCrawls(
 }
 
 function toFailedCrawl(row: SqlRow): FailedCrawl {
-  const { failure, metadata } = parseDetails(String(row.extras));
+  const { failure, metadata } = JSON.parse(String(row.extras)) as ResultDetails;
   return {
     rid: String(row.rid),
     pushedUrl: String(row.pushed_url),

@@ -5,7 +5,6 @@ import { chargedBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { resultEnd, tallyEnd } from '../../domain/tally.ts';
 import type { JobOutcome, ResultSelection, Verdict } from '../store.ts';
-import { detailsText } from '../stored-details.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { rememberedPurgeCount, wakeBy } from './lease.ts';
 import { type PlacedRecord, placedBytes, placePage } from './pages.ts';
@@ -91,23 +90,23 @@ function endJob(
   const job = readEnding(finishing, outcome, purges);
   if (job === undefined) return 'lost';
   const { proxyBytes = 0 } = outcome;
-  if (proxyBytes > 0) counts.addDay(crawlerId, 'proxyBytes', proxyBytes);
+  const changes = counts.of(crawlerId);
+  if (proxyBytes > 0) changes.addDay('proxyBytes', proxyBytes);
   if (outcome.kind === 'retry' || outcome.kind === 'release') {
     goBack(finishing, outcome, job, purges);
     return 'won';
   }
   sql.run(REMOVE, outcome.rid);
   endKey(sql, crawlerId, outcome.rid, job.uniqueKey);
-  const { accountId, size, batchId } = job;
-  if (batchId !== undefined) counts.addBatchEnd(batchId, outcome.record);
-  leaveState(counts, crawlerId, job);
-  counts.addBytes(accountId, 'queued_bytes', -size);
-  counts.addBytes(accountId, 'stored_bytes', chargedBytes(placedBytes(outcome.record)));
+  const { accountId, size, state, batchId } = job;
+  if (batchId !== undefined) changes.addBatchEnd(batchId, outcome.record);
+  changes.move(size, state);
+  changes.addStored(chargedBytes(placedBytes(outcome.record)));
   const { cbStatus } = outcome.record;
   const { billed, timedOut, tookMs } = outcome;
   const { failure } = outcome.record.details;
   const end = resultEnd(cbStatus);
-  counts.addTally(crawlerId, tallyEnd({ end, cbStatus, billed, timedOut, failure, tookMs }));
+  changes.addTally(tallyEnd({ end, cbStatus, billed, timedOut, failure, tookMs }));
   if (outcome.kind === 'stored') {
     insertResult(sql, {
       scope: { accountId, tokenType: outcome.tokenType, crawlerId, ...defined({ batchId }) },
@@ -118,21 +117,9 @@ function endJob(
     });
     return 'won';
   }
-  counts.add(crawlerId, 'deliveries_pending', 1);
+  changes.add('deliveriesPending', 1);
   insertDelivery(sql, { ...outcome, batchId }, now, outcome.held ? epoch : undefined);
   return 'won';
-}
-
-/** Counts that a job is not in its state any more. */
-export function leaveState(
-  counts: Counts,
-  crawlerId: string,
-  { accountId, state, size }: Pick<EndingJob, 'accountId' | 'state' | 'size'>,
-): void {
-  counts.add(crawlerId, state, -1);
-  if (state === 'running') return;
-  counts.addQueued(accountId, -1);
-  counts.add(crawlerId, 'held_bytes', -size);
 }
 
 /** Returns a job to the queue; one that was running when the queue was purged ends. */
@@ -143,18 +130,12 @@ function goBack(
   purges: number,
 ): void {
   const { rid, crawlerId, attempt, startedAt } = outcome;
+  const changes = counts.of(crawlerId);
   const more = outcome.kind === 'retry' ? 1 : 0;
-  if (outcome.kind === 'retry') {
-    const { tookMs } = outcome;
-    counts.addTally(crawlerId, { day: ['retries'], ...(tookMs === undefined ? {} : { tookMs }) });
-    if (outcome.climbed !== undefined) counts.addDay(crawlerId, 'climbs', 1);
-    counts.addFailed(crawlerId, { kind: 'crawl', error: outcome.failure ?? '' });
-  }
-  leaveState(counts, crawlerId, job);
+  if (outcome.kind === 'retry') changes.addRetry(outcome);
   if (job.gen < purges) {
     sql.run(REMOVE, rid);
-    counts.addTally(crawlerId, tallyEnd({ end: 'purged' }));
-    counts.addBytes(job.accountId, 'queued_bytes', -job.size);
+    changes.remove(job, 'purged');
     return;
   }
   const retry = job.retry + more;
@@ -177,9 +158,7 @@ function goBack(
     retry > 0 ? toMs(startedAt) : null,
     rid,
   );
-  counts.add(crawlerId, state, 1);
-  counts.addQueued(job.accountId, 1);
-  counts.add(crawlerId, 'held_bytes', job.size);
+  changes.move(job.size, job.state, state);
 }
 
 /** A result to be stored. */
@@ -221,7 +200,7 @@ function insertRecord(sql: Sql, record: PlacedRecord): SqlRow {
     cb_status: record.cbStatus,
     original_status: record.originalStatus,
     content_type: record.contentType,
-    extras: detailsText(record.details),
+    extras: JSON.stringify(record.details),
     size: placedBytes(record),
     request: record.request ?? null,
   };

@@ -9,7 +9,7 @@ import type { Sql } from './sql.ts';
  * would be copied back with their pages.
  */
 export type ThreadQueue = Omit<QueueStore, 'turn' | 'push'> & {
-  push(requests: readonly PushRows[], limits: PushLimits, now: Date): Promise<RowsReceipt[]>;
+  push(request: PushRows, limits: PushLimits, now: Date): Promise<RowsReceipt>;
   turn(...args: Parameters<QueueStore['turn']>): Promise<Omit<TurnReceipt, 'held'>>;
   /** A turn that has nothing to write. */
   look(...args: Parameters<QueueStore['turn']>): Promise<Omit<TurnReceipt, 'held'>>;

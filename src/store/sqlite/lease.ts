@@ -1,5 +1,4 @@
 import { defined } from '../../domain/defined.ts';
-import { tallyEnd } from '../../domain/tally.ts';
 import { earliest } from '../queue-depth.ts';
 import { heldBackBy, type Pauses, type WorkKind } from '../rules.ts';
 import type { CrawlerChanges, Lease } from '../store.ts';
@@ -100,34 +99,28 @@ function requeue(sql: Sql, { crawlerId, epoch, now, crashed = false }: FormerWor
   const purges = purgeCount(sql, crawlerId);
   if (purges === undefined) return;
   const counts = createCounts();
+  const changes = counts.of(crawlerId);
   const purged = sql.all(
     `DELETE FROM jobs
       WHERE crawler_id = ? AND state = 'running' AND (epoch IS NULL OR epoch < ?) AND gen < ?
-      RETURNING account_id, size`,
+      RETURNING size`,
     crawlerId,
     epoch,
     purges,
   );
-  for (const row of purged) {
-    counts.add(crawlerId, 'running', -1);
-    counts.addTally(crawlerId, tallyEnd({ end: 'purged' }));
-    counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.size));
-  }
+  for (const { size } of purged) changes.remove({ state: 'running', size: Number(size) }, 'purged');
   const back = sql.all(
     `UPDATE jobs SET state = CASE retry WHEN 0 THEN 'waiting' ELSE 'retrying' END,
       due_at = min(due_at, ?), crashes = crashes + ?, epoch = NULL
       WHERE crawler_id = ? AND state = 'running' AND (epoch IS NULL OR epoch < ?)
-      RETURNING account_id, retry, size`,
+      RETURNING retry, size`,
     now.getTime(),
     crashed ? 1 : 0,
     crawlerId,
     epoch,
   );
-  for (const row of back) {
-    counts.add(crawlerId, 'running', -1);
-    counts.add(crawlerId, Number(row.retry) > 0 ? 'retrying' : 'waiting', 1);
-    counts.add(crawlerId, 'held_bytes', Number(row.size));
-    counts.addQueued(String(row.account_id), 1);
+  for (const { retry, size } of back) {
+    changes.move(Number(size), 'running', Number(retry) > 0 ? 'retrying' : 'waiting');
   }
   counts.write(sql, now);
   sql.run(

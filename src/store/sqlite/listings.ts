@@ -5,6 +5,7 @@ import { invalidPageToken } from '../../domain/errors.ts';
 import type { HeaderPair } from '../../domain/job.ts';
 import type { MatchFilter } from '../../domain/match-filter.ts';
 import { CB_STATUS } from '../../domain/status.ts';
+import { isPending } from '../kept-delivery.ts';
 import { mapListing, partStart, takePart, takeRows } from '../listing-cursor.ts';
 import {
   type CrawlerOverview,
@@ -24,7 +25,7 @@ import {
 import { isMatchingDelivery, isMatchingJob, isMatchingResult } from '../matches.ts';
 import type { ResultSelection } from '../store.ts';
 import { toCounters, toCrawler } from './crawler-row.ts';
-import { isPending, SUMMARY_COLUMNS, toDeliverySummary } from './delivery-row.ts';
+import { SUMMARY_COLUMNS, toDeliverySummary } from './delivery-row.ts';
 import { failedCrawls } from './failed-crawls.ts';
 import type { InThread } from './in-thread.ts';
 import { toJob, toJobFields } from './job-row.ts';

@@ -1,5 +1,6 @@
 import { HOUR_MS } from '../../domain/durations.ts';
 import { chargedBytes } from '../../domain/quotas.ts';
+import { isPending } from '../kept-delivery.ts';
 import { addStored } from './accounts.ts';
 import { expireAudit } from './audit.ts';
 import { expireBatches } from './batches.ts';
@@ -35,7 +36,7 @@ function sweepWithPages(sql: Sql, table: 'results' | 'deliveries', now: Date): n
     removePage(sql, Number(row.page_id));
     const accountId = row.account_id ?? accountOf(sql, String(row.crawler_id));
     addStored(sql, String(accountId), -chargedBytes(Number(row.size)));
-    if (table === 'deliveries' && (row.state === 'due' || row.state === 'sending')) {
+    if (table === 'deliveries' && isPending(row)) {
       sql.run(
         'UPDATE dispatch SET deliveries_pending = deliveries_pending - 1 WHERE crawler_id = ?',
         String(row.crawler_id),

@@ -2,6 +2,9 @@ import type { DatabaseSync } from 'node:sqlite';
 import { databaseTooNew } from '../../domain/errors.ts';
 import { hostOf } from '../../domain/target-url.ts';
 
+/** The version of the schema that the first of the {@link migrations} makes, that of release 0.1.0. */
+const FIRST_VERSION = 12;
+
 /**
  * The schema, one step per version. A released step never changes; a new one is added. Moments are
  * milliseconds since 1970. Indexes on jobs and deliveries cover live rows only, so finished work
@@ -12,18 +15,22 @@ export const migrations: readonly string[] = [
   CREATE TABLE accounts (
     account_id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, email TEXT NOT NULL,
     normal_hash TEXT NOT NULL UNIQUE, javascript_hash TEXT NOT NULL UNIQUE, created_at INTEGER NOT NULL,
-    queued INTEGER NOT NULL DEFAULT 0, over_limit INTEGER NOT NULL DEFAULT 0
+    queued INTEGER NOT NULL DEFAULT 0, over_limit INTEGER NOT NULL DEFAULT 0, limits TEXT NOT NULL DEFAULT '{}',
+    crawlers INTEGER NOT NULL DEFAULT 0, concurrency INTEGER NOT NULL DEFAULT 0,
+    stored_bytes INTEGER NOT NULL DEFAULT 0, queued_bytes INTEGER NOT NULL DEFAULT 0
   ) WITHOUT ROWID;
+  CREATE TABLE removed_accounts (account_id TEXT PRIMARY KEY, removed_at INTEGER NOT NULL) WITHOUT ROWID;
 
   CREATE TABLE crawlers (
     crawler_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, name TEXT NOT NULL, token_type TEXT NOT NULL,
-    delivery TEXT NOT NULL, callback_url TEXT, concurrency INTEGER NOT NULL, max_retries INTEGER NOT NULL,
-    retry_window_hours INTEGER NOT NULL, politeness TEXT, paused_by_user INTEGER NOT NULL DEFAULT 0,
+    delivery TEXT NOT NULL, callback_url TEXT, paused_by_user INTEGER NOT NULL DEFAULT 0,
     paused_by_monitor INTEGER NOT NULL DEFAULT 0, webhook_secrets TEXT NOT NULL, created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, probe_at INTEGER,
+    updated_at INTEGER NOT NULL, probe_at INTEGER, paused_at INTEGER, pause_reason TEXT, last_probe_at INTEGER,
+    settings TEXT NOT NULL DEFAULT '{}',
     UNIQUE (account_id, name)
   ) WITHOUT ROWID;
   CREATE INDEX crawlers_probe ON crawlers (probe_at) WHERE probe_at IS NOT NULL;
+  CREATE INDEX crawlers_callback ON crawlers (callback_url) WHERE probe_at IS NOT NULL;
 
   CREATE TABLE dispatch (
     crawler_id TEXT PRIMARY KEY, waiting INTEGER NOT NULL DEFAULT 0, running INTEGER NOT NULL DEFAULT 0,
@@ -31,17 +38,21 @@ export const migrations: readonly string[] = [
     failed INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0, purged INTEGER NOT NULL DEFAULT 0,
     deliveries_pending INTEGER NOT NULL DEFAULT 0,
     epoch INTEGER NOT NULL DEFAULT 0, lease_owner TEXT, lease_until INTEGER NOT NULL DEFAULT 0,
-    wake_at INTEGER
+    wake_at INTEGER, last_push_at INTEGER, last_crawl_at INTEGER, last_delivery_at INTEGER,
+    purges INTEGER NOT NULL DEFAULT 0, held_bytes INTEGER NOT NULL DEFAULT 0
   ) WITHOUT ROWID;
   CREATE INDEX dispatch_wake ON dispatch (wake_at) WHERE wake_at IS NOT NULL;
+  CREATE TABLE sweeps (crawler_id TEXT PRIMARY KEY, account_id TEXT NOT NULL) WITHOUT ROWID;
 
   CREATE TABLE jobs (
     rid TEXT PRIMARY KEY, crawler_id TEXT NOT NULL, account_id TEXT NOT NULL, url TEXT NOT NULL, method TEXT NOT NULL,
     body BLOB, content_type TEXT, parameters TEXT NOT NULL, callback_headers TEXT NOT NULL, queue_deadline INTEGER,
     created_at INTEGER NOT NULL, state TEXT NOT NULL, due_at INTEGER NOT NULL, retry INTEGER NOT NULL DEFAULT 0,
-    attempt INTEGER NOT NULL DEFAULT 0, epoch INTEGER, first_tried_at INTEGER
+    attempt INTEGER NOT NULL DEFAULT 0, epoch INTEGER, first_tried_at INTEGER, crashes INTEGER NOT NULL DEFAULT 0,
+    size INTEGER NOT NULL DEFAULT 0, gen INTEGER NOT NULL DEFAULT 0, last_failure TEXT, traceparent TEXT
   ) WITHOUT ROWID;
-  CREATE INDEX jobs_due ON jobs (crawler_id, due_at, rid) WHERE state <> 'running';
+  CREATE INDEX jobs_next ON jobs (crawler_id, gen, due_at, rid) WHERE state <> 'running';
+  CREATE INDEX jobs_retrying ON jobs (crawler_id, gen, due_at, rid) WHERE state = 'retrying';
   CREATE INDEX jobs_running ON jobs (crawler_id, epoch) WHERE state = 'running';
   CREATE INDEX jobs_deadline ON jobs (queue_deadline)
     WHERE queue_deadline IS NOT NULL AND state = 'waiting' AND first_tried_at IS NULL;
@@ -53,21 +64,30 @@ export const migrations: readonly string[] = [
     attempt INTEGER NOT NULL, epoch INTEGER, created_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,
     url TEXT NOT NULL, pushed_url TEXT NOT NULL, cb_status INTEGER NOT NULL, original_status INTEGER NOT NULL,
     content_type TEXT NOT NULL, extras TEXT NOT NULL, callback_headers TEXT NOT NULL, size INTEGER NOT NULL,
-    attempts TEXT NOT NULL DEFAULT '[]'
+    attempts TEXT NOT NULL DEFAULT '[]', traceparent TEXT
   ) WITHOUT ROWID;
   CREATE INDEX deliveries_due ON deliveries (crawler_id, due_at, rid) WHERE state = 'due';
   CREATE INDEX deliveries_sending ON deliveries (crawler_id, epoch) WHERE state = 'sending';
   CREATE INDEX deliveries_created ON deliveries (crawler_id, created_at);
   CREATE INDEX deliveries_expiry ON deliveries (expires_at);
+  CREATE INDEX deliveries_failed ON deliveries (crawler_id, created_at, rid) WHERE state = 'failed';
+  CREATE INDEX deliveries_failed_crawls ON deliveries (crawler_id, created_at, rid) WHERE cb_status <> 200;
 
   CREATE TABLE results (
     rid TEXT PRIMARY KEY, account_id TEXT NOT NULL, token_type TEXT NOT NULL, page_id INTEGER NOT NULL,
     stored_at INTEGER NOT NULL, expires_at INTEGER NOT NULL, url TEXT NOT NULL, pushed_url TEXT NOT NULL,
-    cb_status INTEGER NOT NULL, original_status INTEGER NOT NULL, content_type TEXT NOT NULL, extras TEXT NOT NULL
+    cb_status INTEGER NOT NULL, original_status INTEGER NOT NULL, content_type TEXT NOT NULL, extras TEXT NOT NULL,
+    size INTEGER NOT NULL DEFAULT 0, crawler_id TEXT, seq INTEGER NOT NULL DEFAULT 0
   ) WITHOUT ROWID;
   CREATE INDEX results_by_time ON results (account_id, token_type, stored_at, rid);
   CREATE INDEX results_by_url ON results (account_id, token_type, pushed_url, stored_at);
+  CREATE INDEX results_by_seq ON results (account_id, token_type, seq, size);
+  CREATE INDEX results_by_crawler ON results (crawler_id, seq, size) WHERE crawler_id IS NOT NULL;
+  CREATE INDEX results_failed ON results (account_id, token_type, seq) WHERE cb_status <> 200;
+  CREATE INDEX results_failed_by_crawler ON results (crawler_id, seq) WHERE cb_status <> 200;
   CREATE INDEX results_expiry ON results (expires_at);
+  CREATE TABLE result_order (series TEXT NOT NULL, last INTEGER NOT NULL);
+  INSERT INTO result_order VALUES (lower(hex(randomblob(8))), 0);
 
   CREATE TABLE history (
     crawler_id TEXT NOT NULL, day TEXT NOT NULL, counts TEXT NOT NULL, PRIMARY KEY (crawler_id, day)
@@ -80,101 +100,16 @@ export const migrations: readonly string[] = [
   CREATE INDEX push_requests_expiry ON push_requests (expires_at);
 
   CREATE TABLE media (
-    id TEXT PRIMARY KEY, content_type TEXT NOT NULL, bytes BLOB NOT NULL, expires_at INTEGER NOT NULL
+    id TEXT PRIMARY KEY, content_type TEXT NOT NULL, bytes BLOB NOT NULL, expires_at INTEGER NOT NULL,
+    account_id TEXT NOT NULL DEFAULT ''
   ) WITHOUT ROWID;
   CREATE INDEX media_expiry ON media (expires_at);
-  `,
-  'ALTER TABLE jobs ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;',
-  // Quotas: the limits of accounts, and the counters that they apply to.
-  `
-  ALTER TABLE accounts ADD COLUMN limits TEXT NOT NULL DEFAULT '{}';
-  ALTER TABLE accounts ADD COLUMN crawlers INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE accounts ADD COLUMN concurrency INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE accounts ADD COLUMN stored_bytes INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE accounts ADD COLUMN queued_bytes INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE jobs ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE results ADD COLUMN size INTEGER NOT NULL DEFAULT 0;
-  UPDATE jobs SET size = length(CAST(url AS BLOB)) + coalesce(length(body), 0) + length(CAST(parameters AS BLOB))
-    + length(CAST(callback_headers AS BLOB));
-  UPDATE results SET size = coalesce((SELECT length(body) FROM pages WHERE pages.page_id = results.page_id), 0);
-  UPDATE accounts SET
-    crawlers = (SELECT count(*) FROM crawlers c WHERE c.account_id = accounts.account_id AND c.name NOT LIKE '.%'),
-    concurrency = (SELECT coalesce(sum(concurrency), 0) FROM crawlers c
-      WHERE c.account_id = accounts.account_id AND c.name NOT LIKE '.%'),
-    queued_bytes = (SELECT coalesce(sum(size), 0) FROM jobs j WHERE j.account_id = accounts.account_id),
-    stored_bytes = (SELECT coalesce(sum(size + 1024), 0) FROM results r WHERE r.account_id = accounts.account_id)
-      + (SELECT coalesce(sum(d.size + 1024), 0) FROM deliveries d JOIN crawlers c USING (crawler_id)
-        WHERE c.account_id = accounts.account_id);
-  CREATE TABLE removed_accounts (account_id TEXT PRIMARY KEY, removed_at INTEGER NOT NULL) WITHOUT ROWID;
-  `,
-  `
-  ALTER TABLE crawlers ADD COLUMN paused_at INTEGER;
-  ALTER TABLE crawlers ADD COLUMN pause_reason TEXT;
-  ALTER TABLE crawlers ADD COLUMN last_probe_at INTEGER;
-  ALTER TABLE dispatch ADD COLUMN last_push_at INTEGER;
-  ALTER TABLE dispatch ADD COLUMN last_crawl_at INTEGER;
-  ALTER TABLE dispatch ADD COLUMN last_delivery_at INTEGER;
-  `,
-  'ALTER TABLE crawlers ADD COLUMN delivery_concurrency INTEGER NOT NULL DEFAULT 0;',
-  `
+
   CREATE TABLE notices (
     notice_id TEXT PRIMARY KEY, account_id TEXT NOT NULL, subject TEXT NOT NULL, text TEXT NOT NULL,
     created_at INTEGER NOT NULL, due_at INTEGER NOT NULL, attempts INTEGER NOT NULL
   ) WITHOUT ROWID;
   CREATE INDEX notices_due ON notices (due_at, notice_id);
-  CREATE INDEX crawlers_callback ON crawlers (callback_url) WHERE probe_at IS NOT NULL;
-  `,
-  // Purges and removals are one small write; the rows they leave are swept up later.
-  `
-  ALTER TABLE jobs ADD COLUMN gen INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE dispatch ADD COLUMN purges INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE dispatch ADD COLUMN held_bytes INTEGER NOT NULL DEFAULT 0;
-  UPDATE dispatch SET held_bytes = (SELECT coalesce(sum(size), 0) FROM jobs j
-    WHERE j.crawler_id = dispatch.crawler_id AND j.state <> 'running');
-  DROP INDEX jobs_due;
-  CREATE INDEX jobs_next ON jobs (crawler_id, gen, due_at, rid) WHERE state <> 'running';
-  CREATE TABLE sweeps (crawler_id TEXT PRIMARY KEY, account_id TEXT NOT NULL) WITHOUT ROWID;
-  `,
-  // The settings of a crawler are one JSON object, so that a new setting needs no column.
-  `
-  ALTER TABLE crawlers ADD COLUMN settings TEXT NOT NULL DEFAULT '{}';
-  UPDATE crawlers SET settings = json_object('concurrency', concurrency, 'deliveryConcurrency', delivery_concurrency,
-    'maxRetries', max_retries, 'retryWindowHours', retry_window_hours, 'politeness', json(politeness));
-  ALTER TABLE crawlers DROP COLUMN concurrency;
-  ALTER TABLE crawlers DROP COLUMN delivery_concurrency;
-  ALTER TABLE crawlers DROP COLUMN max_retries;
-  ALTER TABLE crawlers DROP COLUMN retry_window_hours;
-  ALTER TABLE crawlers DROP COLUMN politeness;
-  `,
-  // Whose storage a screenshot counts in; those of before expire within the hour and count in none.
-  "ALTER TABLE media ADD COLUMN account_id TEXT NOT NULL DEFAULT '';",
-  // Results are numbered in the order of their commits, and know their crawler. Those of before
-  // belong to none.
-  `
-  CREATE TABLE result_order (series TEXT NOT NULL, last INTEGER NOT NULL);
-  ALTER TABLE results ADD COLUMN crawler_id TEXT;
-  ALTER TABLE results ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;
-  UPDATE results SET seq = numbered.seq FROM
-    (SELECT rid, row_number() OVER (ORDER BY stored_at, rid) AS seq FROM results) AS numbered
-    WHERE results.rid = numbered.rid;
-  INSERT INTO result_order SELECT lower(hex(randomblob(8))), count(*) FROM results;
-  CREATE INDEX results_by_seq ON results (account_id, token_type, seq, size);
-  CREATE INDEX results_by_crawler ON results (crawler_id, seq, size) WHERE crawler_id IS NOT NULL;
-  `,
-  // Lists of what waits for another try and of what failed. The indexes cover nothing else, so what
-  // goes well costs nothing.
-  `
-  ALTER TABLE jobs ADD COLUMN last_failure TEXT;
-  CREATE INDEX jobs_retrying ON jobs (crawler_id, gen, due_at, rid) WHERE state = 'retrying';
-  CREATE INDEX deliveries_failed ON deliveries (crawler_id, created_at, rid) WHERE state = 'failed';
-  CREATE INDEX results_failed ON results (account_id, token_type, seq) WHERE cb_status <> 200;
-  CREATE INDEX results_failed_by_crawler ON results (crawler_id, seq) WHERE cb_status <> 200;
-  CREATE INDEX deliveries_failed_crawls ON deliveries (crawler_id, created_at, rid) WHERE cb_status <> 200;
-  `,
-  // The trace that a job and its delivery belong to.
-  `
-  ALTER TABLE jobs ADD COLUMN traceparent TEXT;
-  ALTER TABLE deliveries ADD COLUMN traceparent TEXT;
   `,
   // A large page is written in pieces, each in a transaction of its own. Until its record is written
   // it is unfinished.
@@ -333,19 +268,23 @@ export const migrations: readonly string[] = [
     account_id TEXT PRIMARY KEY, version INTEGER NOT NULL, sealed TEXT NOT NULL
   ) WITHOUT ROWID;
   `,
+  // It is the sum of the other counters.
+  'ALTER TABLE dispatch DROP COLUMN pushed;',
 ];
+
+/** The newest version of the schema. */
+export const SCHEMA_VERSION = FIRST_VERSION + migrations.length - 1;
 
 /** Migrates the database to the newest version. Throws if a newer program has written it. */
 export function migrate(database: DatabaseSync): void {
   const row = database.prepare('PRAGMA user_version').get();
   const version = Number(row?.user_version ?? 0);
-  if (version > migrations.length) {
-    throw databaseTooNew(version, migrations.length);
-  }
+  if (version > SCHEMA_VERSION) throw databaseTooNew(version, SCHEMA_VERSION);
   database.function('host_of', { deterministic: true }, (url) => hostOf(String(url)));
   const steps = migrations
-    .slice(version)
-    .map((step, n) => `${step}; PRAGMA user_version = ${version + n + 1};`);
+    .map((step, n) => ({ step, made: FIRST_VERSION + n }))
+    .filter(({ made }) => made > version)
+    .map(({ step, made }) => `${step}; PRAGMA user_version = ${made};`);
   // A new database is written to the disk once.
   for (const step of version === 0 ? [steps.join('')] : steps) {
     database.exec(`BEGIN IMMEDIATE; ${step} COMMIT`);

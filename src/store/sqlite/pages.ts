@@ -1,8 +1,7 @@
 import { parseCoding } from '../../domain/body-coding.ts';
 import { discard } from '../../domain/discard.ts';
 import { recordTextBytes } from '../../domain/quotas.ts';
-import type { CrawlRecord } from '../../domain/result.ts';
-import { parseDetails } from '../stored-details.ts';
+import type { CrawlRecord, ResultDetails } from '../../domain/result.ts';
 import { type Sql, type SqlRow, toBytes } from './sql.ts';
 
 /** Least bytes of a piece of a page, but for the last. Everything else waits while one is written. */
@@ -108,7 +107,7 @@ export function toCrawlFields(row: SqlRow): Omit<CrawlRecord, 'body'> {
     originalStatus: Number(row.original_status),
     contentType: String(row.content_type),
     coding: parseCoding(row.coding),
-    details: parseDetails(String(row.extras)),
+    details: JSON.parse(String(row.extras)) as ResultDetails,
   };
 }
 

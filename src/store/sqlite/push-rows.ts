@@ -83,8 +83,7 @@ function toRow(job: Job, clock: WallClock): JobRow {
 }
 
 /** The receipt of a push. */
-export function toReceipt(receipt: RowsReceipt | undefined, { jobs }: PushRequest): PushReceipt {
-  if (receipt === undefined) throw new Error('the database returned no receipt');
+export function toReceipt(receipt: RowsReceipt, { jobs }: PushRequest): PushReceipt {
   const outcomes = receipt.outcomes ?? jobs.map(({ rid }): PushOutcome => ({ rid }));
   return { ...receipt, outcomes };
 }

@@ -2,25 +2,25 @@ import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { EPISODE_END, PUSH_REQUEST_MS } from '../rules.ts';
 import type { PushLimits, PushOutcome, PushReceipt } from '../store.ts';
 import { openBatches } from './batch-counts.ts';
-import { type Counts, createCounts } from './counts.ts';
+import { createCounts } from './counts.ts';
 import { wakeBy } from './lease.ts';
 import { AT, COLUMNS, type JobRow, type PushRows, type RowsReceipt } from './push-rows.ts';
 import { insertRow, placeholders, type Sql, type SqlRow, toOptionalText } from './sql.ts';
 import { firstOfKey, takeKey } from './unique-keys.ts';
 
 /** Checks the limits and inserts the jobs; see `QueueStore.push`. */
-export function push(sql: Sql, ...args: PushArguments): RowsReceipt[] {
-  return pushTogether(sql, [args]).flat();
+export function push(sql: Sql, ...args: PushArguments): RowsReceipt {
+  return pushTogether(sql, [args])[0] as RowsReceipt;
 }
 
 /** The arguments of `QueueStore.push`. */
-export type PushArguments = readonly [requests: readonly PushRows[], limits: PushLimits, now: Date];
+export type PushArguments = readonly [request: PushRows, limits: PushLimits, now: Date];
 
 /**
  * Performs calls of `push` of one transaction, in order. Crawlers and accounts are read once for all
  * of them, and counters are written once.
  */
-export function pushTogether(sql: Sql, calls: readonly PushArguments[]): RowsReceipt[][] {
+export function pushTogether(sql: Sql, calls: readonly PushArguments[]): RowsReceipt[] {
   const targets = new Map<string, Target | undefined>();
   const accounts = new Map<string, AccountRoom>();
   const counts = createCounts();
@@ -38,7 +38,7 @@ export function pushTogether(sql: Sql, calls: readonly PushArguments[]): RowsRec
     return target;
   }
 
-  function pushOne(request: PushRows, limits: PushLimits, now: Date): RowsReceipt {
+  function pushOne([request, limits, now]: PushArguments): RowsReceipt {
     const { rows } = request;
     const target = targetOf(request, now);
     const settings = request.settings ?? target?.settings;
@@ -54,16 +54,18 @@ export function pushTogether(sql: Sql, calls: readonly PushArguments[]): RowsRec
     const { outcomes, accepted, bytes } = insertAccepted(sql, request, { limits, target, now });
     notePriorities(sql, request, target);
     if (accepted > 0) {
-      count(counts, request, { accepted, bytes });
+      const changes = counts.of(request.crawlerId);
+      changes.add('waiting', accepted);
+      changes.add('queuedBytes', bytes);
+      changes.addDay('pushed', accepted);
+      changes.happened('push');
       keepOutcomes(sql, request, outcomes, now);
     }
     const receipt = { crossedAccountLimit: updateEpisode(account, queuedBefore, limits), leased };
     return accepted === rows.length ? receipt : { outcomes, ...receipt };
   }
 
-  const receipts = calls.map(([requests, limits, now]) =>
-    requests.map((request) => pushOne(request, limits, now)),
-  );
+  const receipts = calls.map(pushOne);
   const now = calls.at(-1)?.[2] ?? new Date(0);
   counts.write(sql, now);
   for (const [crawlerId, target] of targets) {
@@ -224,17 +226,3 @@ const INSERTS = COLUMNS.map((_, at) => {
   const columns = ['crawler_id', 'account_id', 'gen', 'batch_id', ...COLUMNS.slice(0, at + 1)];
   return `INSERT INTO jobs (${columns.join(', ')}, state) VALUES (${placeholders(columns)}, 'waiting')`;
 });
-
-function count(
-  counts: Counts,
-  { crawlerId, accountId }: PushRows,
-  { accepted, bytes }: { readonly accepted: number; readonly bytes: number },
-): void {
-  counts.addBytes(accountId, 'queued_bytes', bytes);
-  counts.add(crawlerId, 'held_bytes', bytes);
-  counts.add(crawlerId, 'waiting', accepted);
-  counts.add(crawlerId, 'pushed', accepted);
-  counts.addQueued(accountId, accepted);
-  counts.addDay(crawlerId, 'pushed', accepted);
-  counts.happened(crawlerId, 'push');
-}

@@ -85,13 +85,12 @@ function purge(sql: Sql, crawlerId: string, now: Date): number {
   sql.run('UPDATE dispatch SET purges = purges + 1 WHERE crawler_id = ?', crawlerId);
   if (purged === 0) return 0;
   const counts = createCounts();
-  counts.add(crawlerId, 'waiting', -Number(row.waiting));
-  counts.add(crawlerId, 'retrying', -Number(row.retrying));
-  counts.add(crawlerId, 'purged', purged);
-  counts.addDay(crawlerId, 'purged', purged);
-  counts.addQueued(String(row.account_id), -purged);
-  counts.add(crawlerId, 'held_bytes', -Number(row.held_bytes));
-  counts.addBytes(String(row.account_id), 'queued_bytes', -Number(row.held_bytes));
+  const changes = counts.of(crawlerId);
+  changes.add('waiting', -Number(row.waiting));
+  changes.add('retrying', -Number(row.retrying));
+  changes.add('queuedBytes', -Number(row.held_bytes));
+  changes.add('purged', purged);
+  changes.addDay('purged', purged);
   counts.write(sql, now);
   beginSweep(sql, crawlerId, String(row.account_id));
   // While leased, keep `wake_at`: it is the safety net if the holder crashes. `release` sets it.

@@ -1,7 +1,5 @@
 import type { QueuedJob } from '../../domain/job.ts';
-import { tallyEnd } from '../../domain/tally.ts';
 import { createCounts } from './counts.ts';
-import { leaveState } from './finish.ts';
 import type { Sql, SqlValue } from './sql.ts';
 import { freeKey } from './unique-keys.ts';
 
@@ -23,17 +21,14 @@ export function removeJobs(
 ): string[] {
   const rows = sql.all(
     `DELETE FROM jobs WHERE rid IN (${selection})
-      RETURNING rid, state, account_id, size, unique_key`,
+      RETURNING rid, state, size, unique_key`,
     ...values,
   );
   const counts = createCounts();
   for (const row of rows) {
-    const accountId = String(row.account_id);
-    const size = Number(row.size);
     freeKey(sql, crawlerId, String(row.rid), row.unique_key);
-    leaveState(counts, crawlerId, { accountId, state: row.state as QueuedJob['state'], size });
-    counts.addTally(crawlerId, tallyEnd({ end }));
-    counts.addBytes(accountId, 'queued_bytes', -size);
+    const state = row.state as QueuedJob['state'];
+    counts.of(crawlerId).remove({ state, size: Number(row.size) }, end);
   }
   counts.write(sql, now);
   return rows.map(({ rid }) => String(rid));

@@ -17,13 +17,10 @@ export function takeResultNumbers(sql: Sql, count: number): number {
 
 /**
  * Begins a new series, for a database that goes back to an earlier state: the numbers that it gives
- * next were given to other results before. A database from before there were numbers gets its
- * series when it is migrated.
+ * next were given to other results before.
  */
 export function beginResultSeries(path: string): void {
   using database = new DatabaseSync(path);
-  const tables = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'result_order'";
-  if (database.prepare(tables).get() === undefined) return;
   database.exec('UPDATE result_order SET series = lower(hex(randomblob(8)))');
 }
 

@@ -38,7 +38,7 @@ export function sweepScreenshots(sql: Sql, now: Date, limit: number): number {
     limit,
   );
   for (const { account_id: accountId, size } of removed) {
-    if (accountId !== '') addStored(sql, String(accountId), -chargedBytes(Number(size)));
+    addStored(sql, String(accountId), -chargedBytes(Number(size)));
   }
   return removed.length;
 }

@@ -64,11 +64,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     crawlers: { ...crawlers, remove: upkeep.sweepsAfter(crawlers.remove) },
     queue: {
       ...queue,
-      async push(requests, limits, now) {
-        const rows = requests.map((request) => toRows(request, clock));
-        const receipts = await queue.push(rows, limits, now);
-        return requests.map((request, at) => toReceipt(receipts[at], request));
-      },
+      push: async (request, limits, now) =>
+        toReceipt(await queue.push(toRows(request, clock), limits, now), request),
       async turn(lease, work, now) {
         if (looksOnly(work)) return { ...(await queue.look(lease, work, now)), held: [] };
         const outcomes = work.ended ?? [];

@@ -75,7 +75,7 @@ function start(
   { rid, attempt, startedAt }: StartedJob,
 ): boolean {
   const row = sql.get(
-    `SELECT account_id, retry, size FROM jobs
+    `SELECT retry, size FROM jobs
       WHERE rid = ? AND crawler_id = ? AND gen = ? AND attempt = ? AND state <> 'running'`,
     rid,
     crawlerId,
@@ -95,9 +95,7 @@ function start(
     startedAt.getTime(),
     rid,
   );
-  counts.add(crawlerId, 'running', 1);
-  counts.add(crawlerId, Number(row.retry) > 0 ? 'retrying' : 'waiting', -1);
-  counts.add(crawlerId, 'held_bytes', -Number(row.size));
-  counts.addQueued(String(row.account_id), -1);
+  const from = Number(row.retry) > 0 ? 'retrying' : 'waiting';
+  counts.of(crawlerId).move(Number(row.size), from, 'running');
   return true;
 }

@@ -1,5 +1,5 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
-import type { SqlQuery } from '../../../src/scheduler/sqlite/task-table.ts';
+import type { SqlQuery } from '../../../src/scheduler/sqlite/task-documents.ts';
 
 /** A fresh SQLite database in memory behind the function the embedded backend is given. */
 export function openSqlQuery(): {

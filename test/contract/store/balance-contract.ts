@@ -85,7 +85,7 @@ function createDriver(bench: StoreBench, crawler: Crawler) {
         const jobs = makeJobs(crawler, amount, { createdAt: now, queueDeadline });
         rids.push(...jobs.map(({ rid }) => rid));
         const limits = { ...LIMITS, crawlerQueue: 12 };
-        await queue.push([{ crawlerId, accountId, jobs }], limits, now);
+        await queue.push({ crawlerId, accountId, jobs }, limits, now);
         return;
       }
       case 'claim':

@@ -316,7 +316,7 @@ export function batchesContract(open: OpenStore): void {
           accountId,
           jobs: [makeJob(made, { batch: 'list' }), makeJob(made, { batch: 'list' })],
         }));
-        await Promise.all(requests.map((each) => bench.store.queue.push([each], LIMITS, at(0))));
+        await Promise.all(requests.map((each) => bench.store.queue.push(each, LIMITS, at(0))));
         expect(await read(bench, made)).toMatchObject({ accepted: 12, waiting: 12 });
         const { rows } = await bench.store.batches.list(crawlerId, { limit: 9 }, at(0));
         expect(rows).toHaveLength(1);

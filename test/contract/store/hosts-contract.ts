@@ -52,7 +52,7 @@ export function hostsContract(open: OpenStore): void {
         const add = async (host: string, jobs: number, at_: Date) => {
           for (let left = jobs; left > 0; left -= 1_000) {
             const more = makeJobs(made, Math.min(left, 1_000), { ...onHost(host), createdAt: at_ });
-            await store.queue.push([{ crawlerId, accountId, jobs: more }], limits, at_);
+            await store.queue.push({ crawlerId, accountId, jobs: more }, limits, at_);
           }
         };
         await add('a.example', 2, at(5));

@@ -71,7 +71,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
         queueDeadline: at(90_000_000),
       });
       await store.queue.push(
-        [{ crawlerId: made.crawlerId, accountId, jobs }],
+        { crawlerId: made.crawlerId, accountId, jobs },
         { ...LIMITS, crawlerQueue: 2 * BACKLOG },
         at(0),
       );

@@ -33,14 +33,14 @@ export function pushContract(open: OpenStore): void {
         const { crawlerId, accountId } = made;
         const settings = made.updatedAt.getTime();
         const request = { crawlerId, accountId, jobs: makeJobs(made, 1), settings };
-        const [before] = await store.queue.push([request], LIMITS, at(1));
+        const before = await store.queue.push(request, LIMITS, at(1));
         expect(only(before?.outcomes ?? [])).toHaveProperty('rid');
         await store.crawlers.setPaused(crawlerId, 'user_pause', at(2));
         const later = { ...request, jobs: makeJobs(made, 1) };
-        const [after] = await store.queue.push([later], LIMITS, at(3));
+        const after = await store.queue.push(later, LIMITS, at(3));
         expect(only(after?.outcomes ?? [])).toEqual({ refused: 'crawler_not_found' });
         const paused = { ...later, settings: at(2).getTime() };
-        const [fitting] = await store.queue.push([paused], LIMITS, at(4));
+        const fitting = await store.queue.push(paused, LIMITS, at(4));
         expect(only(fitting?.outcomes ?? [])).toHaveProperty('rid');
         expect(await counters(made)).toMatchObject({ waiting: 2 });
       }),
@@ -119,7 +119,7 @@ export function pushContract(open: OpenStore): void {
     );
 
     test(
-      'carries requests for several crawlers, each with a receipt of its own',
+      'at once to several crawlers has a receipt for each of them',
       withStore(open, async ({ store, account, crawler, counters }) => {
         const { accountId } = await account();
         const [first, second] = [await crawler({ accountId }), await crawler({ accountId })];
@@ -129,7 +129,9 @@ export function pushContract(open: OpenStore): void {
         const requests = [first, second, gone, first].map((each, n) => {
           return { crawlerId: each.crawlerId, accountId, jobs: makeJobs(each, n === 1 ? 1 : 2) };
         });
-        const receipts = await store.queue.push(requests, limits, at(0));
+        const receipts = await Promise.all(
+          requests.map((request) => store.queue.push(request, limits, at(0))),
+        );
         expect(receipts.map((receipt) => admitted(receipt).length)).toEqual([2, 1, 0, 1]);
         expect(receipts.flatMap(refusals)).toEqual([
           'crawler_not_found',
@@ -223,7 +225,7 @@ export function pushContract(open: OpenStore): void {
         const send = async (to: typeof made, requestId: string, ms: number) => {
           const jobs = makeJobs(to, 3);
           const request = { crawlerId: to.crawlerId, accountId, jobs, requestId };
-          return only(await store.queue.push([request], limits, at(ms)));
+          return await store.queue.push(request, limits, at(ms));
         };
         const first = await send(made, 'one', 0);
         expect(first.outcomes).toHaveLength(3);
@@ -250,7 +252,7 @@ export function pushContract(open: OpenStore): void {
         const send = async (...places: number[]) => {
           const jobs = makeJobs(made, places.length);
           const request = { crawlerId, accountId, jobs, requestId: 'same', places };
-          return only(await store.queue.push([request], LIMITS, at(0)));
+          return await store.queue.push(request, LIMITS, at(0));
         };
         const { outcomes } = await send(1, 3);
         expect(await send(0, 1, 2)).toMatchObject({ outcomes, places: [1, 3] });
@@ -264,7 +266,7 @@ export function pushContract(open: OpenStore): void {
         const { crawlerId, accountId } = made;
         const send = async (count: number) => {
           const request = { crawlerId, accountId, jobs: makeJobs(made, count), requestId: 'same' };
-          return only(await store.queue.push([request], LIMITS, at(0))).outcomes;
+          return (await store.queue.push(request, LIMITS, at(0))).outcomes;
         };
         expect(await send(0)).toEqual([]);
         const outcomes = await send(3);
@@ -282,7 +284,7 @@ export function pushContract(open: OpenStore): void {
         const limits = { ...LIMITS, crawlerQueue: 2 };
         const send = async (requestId: string) => {
           const request = { crawlerId, accountId, jobs: makeJobs(made, 2), requestId };
-          return only(await store.queue.push([request], limits, at(0)));
+          return await store.queue.push(request, limits, at(0));
         };
         const first = await send('first');
         expect(refusals(await send('second'))).toEqual([
@@ -305,7 +307,7 @@ export function pushContract(open: OpenStore): void {
         const receipts = await Promise.all(
           Array.from({ length: 8 }, async () => {
             const request = { crawlerId, accountId, jobs: makeJobs(made, 5), requestId: 'same' };
-            return only(await store.queue.push([request], limits, at(0)));
+            return await store.queue.push(request, limits, at(0));
           }),
         );
         expect(new Set(receipts.map(({ outcomes }) => JSON.stringify(outcomes))).size).toBe(1);

@@ -285,7 +285,7 @@ export function pushControlsContract(open: OpenStore): void {
           const jobs = [keyed(made, 'a')];
           const request = { crawlerId, accountId, jobs };
           const named = requestId === undefined ? request : { ...request, requestId };
-          const [receipt] = await store.queue.push([named], LIMITS, at(0));
+          const receipt = await store.queue.push(named, LIMITS, at(0));
           return only(receipt?.outcomes ?? []);
         };
         const ids = Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? undefined : `call ${n}`));

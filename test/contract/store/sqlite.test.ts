@@ -61,7 +61,7 @@ test('a push that fails leaves the pushes that arrived with it alone', async () 
   const other = makeJob(crawler);
   const pushed = await Promise.allSettled(
     [job, job, other].map((each) =>
-      store.queue.push([{ crawlerId, accountId, jobs: [each] }], LIMITS, at(0)),
+      store.queue.push({ crawlerId, accountId, jobs: [each] }, LIMITS, at(0)),
     ),
   );
   expect(pushed.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
@@ -78,7 +78,7 @@ test('pushes that arrive together share a commit', async () => {
   const { crawlerId, accountId } = crawler;
   await Promise.all(
     Array.from({ length: 500 }, () =>
-      store.queue.push([{ crawlerId, accountId, jobs: [makeJob(crawler)] }], LIMITS, at(0)),
+      store.queue.push({ crawlerId, accountId, jobs: [makeJob(crawler)] }, LIMITS, at(0)),
     ),
   );
   expect(database.commits - before).toBeLessThan(50);
@@ -92,9 +92,9 @@ test('an operation that fails takes nothing of its batch with it', async () => {
   const { crawlerId, accountId } = crawler;
   const job = makeJob(crawler);
   const results = await Promise.allSettled([
-    store.queue.push([{ crawlerId, accountId, jobs: [makeJob(crawler)] }], LIMITS, at(0)),
-    store.queue.push([{ crawlerId, accountId, jobs: [job, job] }], LIMITS, at(0)),
-    store.queue.push([{ crawlerId, accountId, jobs: [makeJob(crawler)] }], LIMITS, at(0)),
+    store.queue.push({ crawlerId, accountId, jobs: [makeJob(crawler)] }, LIMITS, at(0)),
+    store.queue.push({ crawlerId, accountId, jobs: [job, job] }, LIMITS, at(0)),
+    store.queue.push({ crawlerId, accountId, jobs: [makeJob(crawler)] }, LIMITS, at(0)),
   ]);
   expect(results.map((result) => result.status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
   const counters = (await store.crawlers.counters([crawlerId])).get(crawlerId);
@@ -125,9 +125,7 @@ test('what a purge and a removal leave is swept up in writes of few rows, and af
         SELECT ? || i, ?, ?, 'https://example.com/', 'GET', '{}', '[]', 0, 'waiting', 0 FROM n`,
       [crawlerId, crawlerId, accountId],
     );
-    await opened.query('UPDATE dispatch SET waiting = 50000, pushed = 50000 WHERE crawler_id = ?', [
-      crawlerId,
-    ]);
+    await opened.query('UPDATE dispatch SET waiting = 50000 WHERE crawler_id = ?', [crawlerId]);
   };
   await fill(purged);
   await fill(removed);

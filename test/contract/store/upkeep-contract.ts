@@ -114,16 +114,16 @@ export function upkeepContract(open: OpenStore): void {
         const waiting = makeJobs(made, 5);
         const request = { crawlerId, accountId, jobs: waiting.slice(2), requestId: 'once' };
         await push(waiting.slice(0, 2));
-        const [first] = await bench.store.queue.push(
-          [request],
+        const first = await bench.store.queue.push(
+          request,
           { crawlerQueue: 99, accountQueue: 99 },
           at(0),
         );
 
         await bench.crash();
         const { store } = bench;
-        const [again] = await store.queue.push(
-          [request],
+        const again = await store.queue.push(
+          request,
           { crawlerQueue: 99, accountQueue: 99 },
           at(1),
         );

@@ -95,7 +95,7 @@ test('however many watch however many accounts, each reading is one call of the 
     const { crawler } = await crawlers.details(normal, 'one');
     const { crawlerId, accountId } = crawler;
     await opened.store.queue.push(
-      [{ crawlerId, accountId, jobs: makeJobs(crawler, 2) }],
+      { crawlerId, accountId, jobs: makeJobs(crawler, 2) },
       { crawlerQueue: 10, accountQueue: 10 },
       new Date(),
     );
@@ -134,7 +134,7 @@ test('a slow reader gets the newest state, and a silent stream gives signs of li
   for (let n = 1; n <= 3; n += 1) {
     const jobs = makeJobs(crawler, 1);
     const limits = { crawlerQueue: 10, accountQueue: 10 };
-    await opened.store.queue.push([{ crawlerId, accountId, jobs }], limits, new Date());
+    await opened.store.queue.push({ crawlerId, accountId, jobs }, limits, new Date());
     // Seen by who reads, not by who does not.
     await eventually(() => expect(silent.values.at(-1)).toBeDefined());
   }

@@ -58,9 +58,9 @@ test('the run of an idle crawler begins while its URL is written, and is not beg
     queue: {
       ...queue,
       async push(...args: Parameters<typeof queue.push>) {
-        const receipts = await queue.push(...args);
+        const receipt = await queue.push(...args);
         isWritten = true;
-        return receipts;
+        return receipt;
       },
     },
   };

@@ -111,7 +111,7 @@ describe.skipIf(mongodbUri === '')('counters', () => {
       const limits = { ...LIMITS, accountQueue: 1 };
       const push = async (count: number) => {
         const request = { crawlerId, accountId, jobs: makeJobs(crawler, count) };
-        const { outcomes } = only(await stopped.queue.push([request], limits, at(1)));
+        const { outcomes } = await stopped.queue.push(request, limits, at(1));
         return { outcomes, rids: request.jobs.map(({ rid }) => ({ rid })) };
       };
       await push(2);

@@ -106,7 +106,7 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
       counting.release();
       expect((await claimed).jobs).toEqual([]);
       const orphans = makeJobs(gone, 300, { queueDeadline: at(MINUTE) });
-      await c.jobs.insertMany(orphans.map((job) => toJobDocument(job, 'stopped.1')));
+      await c.jobs.insertMany(orphans.map((job) => toJobDocument(job)));
       const other = await bench.crawler();
       await bench.push(makeJobs(other, 5, { queueDeadline: at(MINUTE + 1) }));
       expect(await store.queue.overdue(at(2 * MINUTE), 200)).toHaveLength(5);

@@ -4,7 +4,7 @@ import type { PushRequest, Store } from '../../../../src/store/store.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { commandOn } from '../../../support/mongo-gate.ts';
 import { mongodbUri } from '../../../support/mongodb.ts';
-import { at, claimJobs, LIMITS, makeJobs, only } from '../store-harness.ts';
+import { at, claimJobs, LIMITS, makeJobs } from '../store-harness.ts';
 import { isCommit, type Processes, withProcesses } from './gated.ts';
 
 const wakes = commandOn('findAndModify', 'crawlers', 'wakes');
@@ -17,7 +17,7 @@ function makeRequest(crawler: Crawler, requestId?: string): PushRequest {
 }
 
 async function pushed(store: Store, request: PushRequest, now = at(0), limits = LIMITS) {
-  return only(await store.queue.push([request], limits, now)).outcomes;
+  return (await store.queue.push(request, limits, now)).outcomes;
 }
 
 /** The stopped process pushes, and dies when it is about to send a command that matches. */
@@ -27,7 +27,7 @@ async function dieBefore(
   matches: Parameters<typeof gate.hold>[0],
 ): Promise<void> {
   const held = gate.hold(matches);
-  void stopped.queue.push([request], LIMITS, at(0)).catch(() => undefined);
+  void stopped.queue.push(request, LIMITS, at(0)).catch(() => undefined);
   await held.reached;
   gate.refuse(() => true);
 }
