@@ -64,8 +64,10 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
   const path = segments.value.slice(0, 2).join('/');
   const title = titleOf(segments.value);
   useLayoutEffect(() => {
-    // A screen reader begins the new page at its start, as it does with a loaded one.
-    if (!isFirst.current) main.current?.focus();
+    // A screen reader begins the new page at its start, as it does with a loaded one, unless a field of
+    // the page has taken the focus.
+    const hasFocus = main.current?.contains(document.activeElement);
+    if (!isFirst.current && !hasFocus) main.current?.focus();
     isFirst.current = false;
   }, [path]);
   useLayoutEffect(() => {

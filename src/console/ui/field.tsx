@@ -24,6 +24,7 @@ interface TextFieldProps extends FieldProps {
   /** Between two numbers that may be typed. */
   readonly step?: number | 'any';
   readonly pattern?: string;
+  /** Whether it has the focus when its page or dialog opens. */
   readonly autofocus?: boolean;
   readonly mono?: boolean;
   /** More than one line. */
@@ -47,7 +48,8 @@ export function TextField(props: TextFieldProps) {
           'aria-invalid': wrong,
           spellcheck: false,
           autocomplete: 'off',
-          ...(autofocus ? { ref: focusOnce } : {}),
+          // A dialog that opens gives the focus to the field that has the attribute.
+          ...(autofocus ? { ref: focusOnce, autofocus: true } : {}),
         } as const;
         if (lines) {
           return <textarea {...common} onInput={(event) => onInput(event.currentTarget.value)} />;
