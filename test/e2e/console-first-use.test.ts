@@ -5,7 +5,9 @@ import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-brow
 import { goWithin } from '../support/console-pages.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { type Site, startSite } from '../support/site.ts';
+import { createTestClock } from '../support/test-clock.ts';
 
 // What people meet who use the console for the first time.
 
@@ -15,6 +17,7 @@ let browser: ConsoleBrowser;
 
 /** As long as a name may be. */
 const LONG = `shop-${'long-name-of-a-crawler-'.repeat(3)}`.slice(0, 64);
+const MINUTE = 60_000;
 
 beforeAll(async () => {
   site = await startSite();
@@ -77,4 +80,59 @@ test('a dialog that asks for something has the focus in its field', async () => 
   await operator.getByRole('dialog').waitFor();
   expect(await focused(operator)).toBe('Name');
   await operator.context().close();
+});
+
+test('on a telephone nothing of an overview is wider than the page, nor over the state of the connection', async () => {
+  const page = await browser.open('/crawlers/shop', NORMAL, { width: 375, height: 800 });
+  await page.getByRole('combobox', { name: 'Compare shop with' }).waitFor();
+  await page.getByRole('option', { name: LONG }).waitFor({ state: 'attached' });
+  const beyond = await page.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+  expect(beyond).toBe(0);
+  const rid = await (await createCrawler(app, 'pages')).push(`${site.url}/page/1`);
+  await goWithin(page, `/jobs/${rid}`);
+  const state = page.getByRole('status').filter({ hasText: 'Not live' });
+  await state.waitFor();
+  const [crumb, badge] = await Promise.all(
+    [page.getByRole('navigation', { name: 'You are here' }), state].map((each) =>
+      each.boundingBox(),
+    ),
+  );
+  expect(crumb?.width).toBeGreaterThan(60);
+  expect((crumb?.x ?? 0) + (crumb?.width ?? 0)).toBeLessThanOrEqual(badge?.x ?? 0);
+  await page.context().close();
+});
+
+test('a field next to one with a longer help stands as high as that one', async () => {
+  const page = await browser.open('/crawlers/+new', NORMAL);
+  const [left, right] = await Promise.all(
+    ['Proxies', 'Ladder'].map((name) => page.getByRole('textbox', { name }).boundingBox()),
+  );
+  expect(left?.y).toBe(right?.y);
+  expect(left?.height).toBe(right?.height);
+  await page.getByText("Name of a pool of proxies, the account's or the operator's").waitFor();
+  await page.context().close();
+});
+
+test('the list of crawlers needs no scrolling on a laptop when times are long and a callback URL fails', async () => {
+  const clock = createTestClock();
+  clock.advance(-24 * MINUTE);
+  await using failing = await startReceiver();
+  failing.answerProbes({ status: 500 });
+  await using late = await startApp({ clock, env: { PROBE_INTERVAL_SECONDS: '1' } });
+  const hook = await createCrawler(late, LONG, { callback_url: failing.url });
+  await hook.push(`${site.url}/page/1`);
+  await eventually(async () => expect((await hook.details()).paused_by).toBe('monitor'));
+  await using own = await openConsoleBrowser(late.url);
+  const page = await own.open('/crawlers', NORMAL);
+  await page.getByText('Callback failing').waitFor();
+  expect(await page.getByText('24 min ago').count()).toBeGreaterThan(2);
+  const table = page.locator('.table-scroll');
+  for (const width of [1_280, 1_440]) {
+    await page.setViewportSize({ width, height: 900 });
+    const beyond = await table.evaluate((each) => each.scrollWidth - each.clientWidth);
+    expect([width, beyond]).toEqual([width, 0]);
+  }
+  expect(own.problems).toEqual([]);
 });
