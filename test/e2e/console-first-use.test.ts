@@ -17,6 +17,7 @@ let browser: ConsoleBrowser;
 
 /** As long as a name may be. */
 const LONG = `shop-${'long-name-of-a-crawler-'.repeat(3)}`.slice(0, 64);
+const HOUR = 3_600_000;
 const MINUTE = 60_000;
 
 beforeAll(async () => {
@@ -115,6 +116,28 @@ test('a field next to one with a longer help stands as high as that one', async 
   await page.context().close();
 });
 
+test('times are told by the clock of the service, whatever that of the computer says', async () => {
+  await using receiver = await startReceiver();
+  const hook = await createCrawler(app, 'hook', { callback_url: receiver.url });
+  await hook.push(`${site.url}/page/1`);
+  await receiver.until(1);
+  for (const initScript of [threeHoursBehind, fiveHoursAhead]) {
+    const page = await browser.open('/crawlers/hook', NORMAL, { initScript });
+    const facts = page.locator('.facts > div').filter({ hasText: 'Last crawl' });
+    await eventually(async () => {
+      expect(await facts.innerText()).toMatch(/Last crawl\s+(now|\d+ sec ago|1 min ago)$/);
+    });
+    await goWithin(page, '/crawlers/hook/deliveries');
+    await page.getByRole('combobox', { name: 'Replay those of the last' }).selectOption('hour');
+    await page.getByRole('dialog').getByRole('button', { name: 'Replay 1' }).waitFor();
+    // The pages of tests are in Berlin, one or two hours ahead of UTC.
+    const from = Date.parse(`${new URL(page.url()).searchParams.get('from')}Z`);
+    const berlin = Date.now() - HOUR + offsetOf('Europe/Berlin');
+    expect(Math.abs(from - berlin)).toBeLessThan(5 * MINUTE);
+    await page.context().close();
+  }
+});
+
 test('the list of crawlers needs no scrolling on a laptop when times are long and a callback URL fails', async () => {
   const clock = createTestClock();
   clock.advance(-24 * MINUTE);
@@ -136,3 +159,34 @@ test('the list of crawlers needs no scrolling on a laptop when times are long an
   }
   expect(own.problems).toEqual([]);
 });
+
+/** How far a zone is ahead of UTC now, in milliseconds. */
+function offsetOf(timeZone: string): number {
+  const now = new Date();
+  const local = new Date(now.toLocaleString('en-US', { timeZone }));
+  const utc = new Date(now.toLocaleString('en-US', { timeZone: 'UTC' }));
+  return local.getTime() - utc.getTime();
+}
+
+/** Runs in the page, as do those below. */
+function threeHoursBehind(): void {
+  const RealDate = Date;
+  const now = () => RealDate.now() - 3 * 3_600_000;
+  globalThis.Date = class extends RealDate {
+    constructor(...given: [] | [number]) {
+      super(...(given.length === 0 ? ([now()] as [number]) : given));
+    }
+    static override now = now;
+  } as DateConstructor;
+}
+
+function fiveHoursAhead(): void {
+  const RealDate = Date;
+  const now = () => RealDate.now() + 5 * 3_600_000;
+  globalThis.Date = class extends RealDate {
+    constructor(...given: [] | [number]) {
+      super(...(given.length === 0 ? ([now()] as [number]) : given));
+    }
+    static override now = now;
+  } as DateConstructor;
+}
