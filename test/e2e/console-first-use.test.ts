@@ -160,6 +160,16 @@ test('the list of crawlers needs no scrolling on a laptop when times are long an
   expect(own.problems).toEqual([]);
 });
 
+test('what is due already says so, and not how long ago that was', async () => {
+  const held = await createCrawler(app, 'held');
+  await held.post('pause');
+  await held.push(`${site.url}/page/1`);
+  const page = await browser.open('/crawlers/held/jobs', NORMAL);
+  const row = page.getByRole('row').filter({ hasText: '/page/1' });
+  await row.getByText('due', { exact: true }).waitFor();
+  await page.context().close();
+});
+
 /** How far a zone is ahead of UTC now, in milliseconds. */
 function offsetOf(timeZone: string): number {
   const now = new Date();
