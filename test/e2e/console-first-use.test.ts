@@ -170,12 +170,44 @@ test('what is due already says so, and not how long ago that was', async () => {
   await page.context().close();
 });
 
+test('one value of a time without neighbours is drawn', async () => {
+  const clock = createTestClock();
+  await using counted = await startApp({ clock });
+  const one = await createCrawler(counted, 'one');
+  await one.stored(await one.push(`${site.url}/page/7`));
+  clock.advance(MINUTE);
+  await eventually(async () => {
+    const { json } = await counted.rest('GET', `/timeline/${NORMAL}?crawlers=one`);
+    const points = json.crawlers[0].points as { median_ms?: number }[];
+    expect(points.filter(({ median_ms }) => median_ms !== undefined)).toHaveLength(1);
+  });
+  await using own = await openConsoleBrowser(counted.url);
+  const page = await own.open('/crawlers/one', NORMAL);
+  const canvas = page.getByRole('img', { name: 'Time of a crawl, last hour' }).locator('canvas');
+  await eventually(async () => expect(await canvas.evaluate(coloured)).toBeGreaterThan(3));
+  expect(own.problems).toEqual([]);
+});
+
 /** How far a zone is ahead of UTC now, in milliseconds. */
 function offsetOf(timeZone: string): number {
   const now = new Date();
   const local = new Date(now.toLocaleString('en-US', { timeZone }));
   const utc = new Date(now.toLocaleString('en-US', { timeZone: 'UTC' }));
   return local.getTime() - utc.getTime();
+}
+
+/** Runs in the page: how many pixels of a canvas have a strong colour. */
+function coloured(canvas: Element): number {
+  const { width, height } = canvas as HTMLCanvasElement;
+  const pixels = (canvas as HTMLCanvasElement)
+    .getContext('2d')
+    ?.getImageData(0, 0, width, height).data;
+  let found = 0;
+  for (let at = 0; pixels !== undefined && at < pixels.length; at += 4) {
+    const [r = 0, g = 0, b = 0, a = 0] = pixels.subarray(at, at + 4);
+    if (a > 200 && Math.max(r, g, b) - Math.min(r, g, b) > 80) found += 1;
+  }
+  return found;
 }
 
 /** Runs in the page, as do those below. */

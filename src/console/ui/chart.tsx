@@ -5,6 +5,7 @@ import { count } from '../format/numbers.ts';
 import { momentText, tickOf, type Zone } from '../format/zone.ts';
 import { appliedTheme } from '../shell/theme.ts';
 import { valueAxisSize } from './axis-size.ts';
+import { lonePoints } from './lone-points.ts';
 
 /** One line, or one kind of bar, of a chart. */
 export interface Series {
@@ -168,7 +169,15 @@ function optionsOf(
         label: each.name,
         stroke: colour(each.colour),
         ...(each.dashed === true ? { dash: [6, 4] } : {}),
-        points: { show: false },
+        points:
+          shape === 'bars'
+            ? { show: false }
+            : {
+                show: false,
+                size: 6,
+                fill: colour(each.colour),
+                filter: ({ data }: uPlot, at: number) => lonePoints([...(data[at] ?? [])]),
+              },
         ...(shape === 'bars' && bars !== undefined
           ? { fill: colour(each.colour), width: 0, paths: bars }
           : { width: 2 }),
