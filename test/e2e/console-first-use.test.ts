@@ -188,6 +188,26 @@ test('one value of a time without neighbours is drawn', async () => {
   expect(own.problems).toEqual([]);
 });
 
+test('a number that a field cannot hold is refused in words', async () => {
+  const page = await browser.open('/crawl', NORMAL);
+  await page.getByLabel('URL', { exact: true }).fill('http://a.example/');
+  await page.getByText('Result', { exact: true }).first().click();
+  await page.getByLabel('Max age').fill('1e99');
+  await page.getByRole('button', { name: 'Crawl', exact: true }).click();
+  await page.getByText('max_age cannot be 1e+99.').first().waitFor();
+  await page.context().close();
+});
+
+test('the concurrency on an overview has its bounds', async () => {
+  const page = await browser.open('/crawlers/shop', NORMAL);
+  const concurrency = page.getByRole('spinbutton', { name: 'Concurrency' });
+  await concurrency.fill('1001');
+  expect(await concurrency.evaluate((input: HTMLInputElement) => input.validity.valid)).toBe(false);
+  await concurrency.fill('1000');
+  expect(await concurrency.evaluate((input: HTMLInputElement) => input.validity.valid)).toBe(true);
+  await page.context().close();
+});
+
 /** How far a zone is ahead of UTC now, in milliseconds. */
 function offsetOf(timeZone: string): number {
   const now = new Date();
