@@ -208,6 +208,32 @@ test('the concurrency on an overview has its bounds', async () => {
   await page.context().close();
 });
 
+test('a token that is there already is not taken for the other one', async () => {
+  const page = await browser.open('/account', NORMAL);
+  await page.getByRole('textbox', { name: 'Token' }).fill(NORMAL);
+  await page.getByRole('button', { name: 'Add' }).click();
+  await page.getByText('You are signed in with this token already.').waitFor();
+  await page.context().close();
+});
+
+test('the account page says that pushes are refused while a quota is used up', async () => {
+  const kept = await createCrawler(app, 'kept');
+  await kept.stored(await kept.push(`${site.url}/page/8`));
+  const limitTo = (limits: object) =>
+    app.rest('PUT', '/accounts/default', { limits }, { authorization: `Bearer ${ADMIN}` });
+  await limitTo({ storage_bytes: 1 });
+  await eventually(async () => {
+    expect((await kept.tryPush(`${site.url}/page/9`)).text).toContain('storage_bytes_quota');
+  });
+  const page = await browser.open('/account', NORMAL);
+  await page.getByText('Pushes are refused: a quota is used up').waitFor();
+  await page.getByText('Used up: stored results and deliveries.').waitFor();
+  const facts = page.locator('.facts > div').filter({ hasText: 'Pushes' });
+  expect(await facts.innerText()).toMatch(/Pushes\s+refused$/);
+  await limitTo({});
+  await page.context().close();
+});
+
 /** How far a zone is ahead of UTC now, in milliseconds. */
 function offsetOf(timeZone: string): number {
   const now = new Date();
