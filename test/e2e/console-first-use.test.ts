@@ -234,12 +234,38 @@ test('the account page says that pushes are refused while a quota is used up', a
   await page.context().close();
 });
 
+test('all of a page is read again as soon as one call is answered after an outage', async () => {
+  const page = await browser.open('/crawlers/shop', NORMAL, { hasTestClock: true });
+  const state = page.getByRole('banner').getByRole('status');
+  await state.getByText('Live', { exact: true }).waitFor();
+  await page.route('**/queuedcrawler.v1.*/*', (route) => route.abort());
+  // Hidden tabs hold no stream; seen again, this one finds that nothing answers.
+  for (const isHidden of [true, false]) await setHidden(page, isHidden);
+  for (let polls = 0; polls < 4; polls += 1) {
+    await state.getByText('no answer since').waitFor();
+    await page.clock.fastForward(60_000);
+  }
+  await page.unrouteAll({ behavior: 'wait' });
+  await page.getByRole('button', { name: 'Pause', exact: true }).click();
+  await state.getByText('Live', { exact: true }).waitFor();
+  browser.problems.splice(0).forEach((each) => expect(each).toContain('ERR_FAILED'));
+  await page.context().close();
+});
+
 /** How far a zone is ahead of UTC now, in milliseconds. */
 function offsetOf(timeZone: string): number {
   const now = new Date();
   const local = new Date(now.toLocaleString('en-US', { timeZone }));
   const utc = new Date(now.toLocaleString('en-US', { timeZone: 'UTC' }));
   return local.getTime() - utc.getTime();
+}
+
+/** Shows or hides the tab, as far as its page can tell. */
+async function setHidden(page: Page, isHidden: boolean): Promise<void> {
+  await page.evaluate((hidden) => {
+    Object.defineProperty(document, 'hidden', { get: () => hidden, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, isHidden);
 }
 
 /** Runs in the page: how many pixels of a canvas have a strong colour. */
