@@ -160,7 +160,9 @@ function FieldFrame(
 }
 
 function isAtFault({ name, fault }: FieldProps): boolean {
-  return name !== undefined && fault !== undefined && fault.field === name;
+  if (name === undefined || fault === undefined) return false;
+  // One field holds all of a list; a refusal names the place in it.
+  return fault.field === name || fault.field.startsWith(`${name}[`);
 }
 
 function focusOnce(element: HTMLElement | null): void {
