@@ -95,6 +95,10 @@ test('on a telephone nothing of an overview is wider than the page, nor over the
   await goWithin(page, `/jobs/${rid}`);
   const state = page.getByRole('status').filter({ hasText: 'Not live' });
   await state.waitFor();
+  expect(await state.innerText()).toBe('Not live');
+  await page.setViewportSize({ width: 1_000, height: 800 });
+  expect(await state.innerText()).toBe('Not live: updated every few seconds');
+  await page.setViewportSize({ width: 375, height: 800 });
   const [crumb, badge] = await Promise.all(
     [page.getByRole('navigation', { name: 'You are here' }), state].map((each) =>
       each.boundingBox(),
@@ -205,6 +209,19 @@ test('the concurrency on an overview has its bounds', async () => {
   expect(await concurrency.evaluate((input: HTMLInputElement) => input.validity.valid)).toBe(false);
   await concurrency.fill('1000');
   expect(await concurrency.evaluate((input: HTMLInputElement) => input.validity.valid)).toBe(true);
+  await page.context().close();
+});
+
+test('a line of a list that is refused is told at its field', async () => {
+  const page = await browser.open('/proxies', NORMAL);
+  await page.getByRole('button', { name: 'New pool' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name').fill('fast');
+  const lines = dialog.getByLabel('Proxies', { exact: true });
+  await lines.fill('http://proxy.example:8080\nnonsense');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await eventually(async () => expect(await lines.getAttribute('aria-invalid')).toBe('true'));
+  expect(browser.problems.splice(0)).toEqual([expect.stringContaining('400')]);
   await page.context().close();
 });
 
