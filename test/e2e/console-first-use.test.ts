@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { ADMIN, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
@@ -106,6 +106,32 @@ test('on a telephone nothing of an overview is wider than the page, nor over the
   );
   expect(crumb?.width).toBeGreaterThan(60);
   expect((crumb?.x ?? 0) + (crumb?.width ?? 0)).toBeLessThanOrEqual(badge?.x ?? 0);
+  await page.context().close();
+});
+
+test('at 320 px every place and the chosen part of a crawler are in view', async () => {
+  const page = await browser.open('/crawlers', NORMAL, { width: 320, height: 640 });
+  const inView = (link: Locator) =>
+    eventually(async () => {
+      const box = await link.boundingBox();
+      expect(box?.x).toBeGreaterThanOrEqual(0);
+      expect((box?.x ?? 0) + (box?.width ?? 320)).toBeLessThanOrEqual(320);
+    });
+  const places = page.getByRole('navigation', { name: 'Places' });
+  for (const place of ['Crawlers', 'Account']) await inView(places.getByText(place));
+  await goWithin(page, '/crawlers/shop/settings');
+  await inView(page.getByRole('navigation', { name: 'Parts of shop' }).getByText('Settings'));
+  // With the operator's token there are nine places: the row scrolls to the present one.
+  await goWithin(page, '/account');
+  await page.getByRole('textbox', { name: 'Token' }).fill(ADMIN);
+  await page.getByRole('button', { name: 'Add' }).click();
+  await page.getByText('The pages of the operator are shown now.').waitFor();
+  await goWithin(page, '/setup');
+  await inView(places.getByText('Setup'));
+  const beyond = await page.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+  expect(beyond).toBe(0);
   await page.context().close();
 });
 

@@ -5,6 +5,7 @@ import { CRAWLER_TABS, isCrawlerTab } from '../pages/crawler/tabs.ts';
 import { Button } from '../ui/button.tsx';
 import { Icon, type IconName } from '../ui/icon.tsx';
 import { Toasts, toast } from '../ui/toasts.tsx';
+import { useCurrentInView } from '../ui/use-current-in-view.ts';
 import { onKey, onPaste, openPanel, useCommands } from './commands.ts';
 import { Keys } from './keys.tsx';
 import { LiveBadge } from './live-badge.tsx';
@@ -42,6 +43,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
   ];
   const here = placeOf(segments.value[0]) ?? places[0]?.path;
   const main = useRef<HTMLElement>(null);
+  const placesRow = useCurrentInView(here ?? '');
   const isFirst = useRef(true);
   useCommands([
     ...places.map(({ path, title, keys }) => ({
@@ -82,7 +84,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
       <div class="shell">
         <aside class="side" aria-label="Console">
           <Brand />
-          <nav class="nav" aria-label="Places">
+          <nav class="nav" aria-label="Places" ref={placesRow}>
             {places.map((place) => (
               <Link key={place.path} to={place.path} current={here === place.path}>
                 <Icon name={place.icon} /> {place.title}
