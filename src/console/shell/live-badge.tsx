@@ -12,9 +12,7 @@ export function LiveBadge() {
   if (isOffline.value) {
     return (
       <span class="live off" role="status">
-        <span>
-          <span class="wide-only">Not live: </span>no answer since {time.format(answeredAt.value)}
-        </span>
+        <span class="wide-only">Not live: </span>no answer since {time.format(answeredAt.value)}
       </span>
     );
   }
@@ -31,9 +29,7 @@ export function LiveBadge() {
       role="status"
       title={`The service is asked again every few seconds. ${whyNotLive.value}`}
     >
-      <span>
-        Not live<span class="wide-only">: updated every few seconds</span>
-      </span>
+      Not live<span class="wide-only">: updated every few seconds</span>
     </span>
   );
 }
