@@ -68,6 +68,7 @@ export function LoadCharts({ data }: { readonly data: GetInstallationResponse })
           times={times}
           zone={zone.value}
           show={bytes}
+          unit="bytes"
           series={[{ name: 'Held', colour: '--accent', values: of('memory') }]}
         />
       </Card>

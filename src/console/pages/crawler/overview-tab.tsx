@@ -128,7 +128,7 @@ function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
           times={times}
           zone={zone.value}
           show={(value) => String(Math.round(value * 10) / 10)}
-          whole={false}
+          unit="numbers"
           series={[
             {
               name: 'Completed per second',
