@@ -46,6 +46,7 @@ for (const picture of PICTURES) {
   const size = { width: 1_280, height: 800, ...picture };
   const page = await browser.open(picture.path, picture.token, size);
   await page.waitForTimeout(PATIENT.has(picture.path) ? CHART_MS : 1_500);
+  await page.getByText('Loading…').first().waitFor({ state: 'detached' });
   if (picture.open !== undefined) {
     await page.getByRole('button', { name: picture.open }).first().click();
     await page.waitForTimeout(1_000);

@@ -98,7 +98,7 @@ export function tellFailure(error: unknown, url: string): ToldFailure {
       other !== undefined
         ? `what answers at ${url} is not a service of this program: ${other}`
         : isUnreachable(error, code)
-          ? `the service at ${url} cannot be reached: ${message}`
+          ? `the service at ${url} cannot be reached: ${WITHOUT_TLS.test(message) ? WITHOUT_TLS_TEXT : message}`
           : undefined;
     if (text !== undefined) return { exitCode: EXIT_CODE.unavailable, message: text };
   }
@@ -118,6 +118,10 @@ function otherProgram({ cause }: Error, code: string, message: string): string |
   const isForeign = /^(unsupported content type|HTTP \d)/.test(message) && code !== 'unavailable';
   return isForeign ? message : undefined;
 }
+
+/** What OpenSSL says of an answer that is no TLS. */
+const WITHOUT_TLS = /wrong version number/;
+const WITHOUT_TLS_TEXT = 'it answers without TLS; try http:// in its address';
 
 function isUnreachable({ cause }: Error, code: string): boolean {
   // Nobody canceled the call: its connection was closed.

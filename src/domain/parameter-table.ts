@@ -191,7 +191,7 @@ const anyToken = {
   proxy: [
     text(32, checkPrintable),
     '',
-    "Name of a pool of the operator's proxies, in place of the crawler's setting; `direct` for none.",
+    "Name of a pool of proxies, the account's or the operator's, in place of the crawler's setting; `direct` for none.",
   ],
   scraper: [
     { ...words(...SCRAPER_NAMES), nearest: nearestScraper },

@@ -37,7 +37,7 @@ test('the console and doctor show trouble with its reason, since when, and the n
     await eventually(async () => expect(await calm.count()).toBe(0));
     await row.getByRole('link', { name: 'hooked' }).click();
     const notice = page.getByRole('alert').filter({ hasText: 'Deliveries fail' });
-    await notice.getByText(/Since .*: the last \d+ deliveries failed/).waitFor();
+    await notice.getByText(/Began .*: the last \d+ deliveries failed/).waitFor();
     await notice.getByText(/send a test delivery/).waitFor();
     await notice.getByRole('link', { name: 'Failed deliveries' }).click();
     await page.getByText('3 to be tried again').waitFor();

@@ -268,8 +268,8 @@ export type CrawlParameters = Message<"queuedcrawler.v1.CrawlParameters"> & {
   maxAge?: number | undefined;
 
   /**
-   * Name of a pool of the operator's proxies that the URL is crawled through, in place of the crawler's `proxy`; `direct` for no proxy. With
-   * `country`, the pool must have that country.
+   * Name of a pool of proxies, the account's or the operator's, that the URL is crawled through, in place of the crawler's `proxy`;
+   * `direct` for no proxy. With `country`, the pool must have that country.
    *
    * @generated from field: optional string proxy = 34;
    */

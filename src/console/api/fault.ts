@@ -18,6 +18,13 @@ export interface Fault {
 /** Describes any error of a call. */
 export function faultOf(error: unknown): Fault {
   const wire = ConnectError.from(error);
+  const unwritable = NOT_WRITTEN.exec(wire.rawMessage);
+  if (unwritable !== null) {
+    const [, field = '', value = ''] = unwritable;
+    const text = `${field} cannot be ${value}.`;
+    const code = Code.InvalidArgument;
+    return { code, reason: 'invalid_value', field, text, advice: '', isTransient: false };
+  }
   const [info] = wire.findDetails(ErrorInfoSchema);
   const [request] = wire.findDetails(BadRequestSchema);
   // Without the service's own details the error is the browser's, or that of something between.
@@ -34,6 +41,9 @@ export function faultOf(error: unknown): Fault {
     isTransient: unreached || [Code.Unavailable, Code.ResourceExhausted].includes(wire.code),
   };
 }
+
+/** What the client says of a value that its field cannot have; such a call is not sent. */
+const NOT_WRITTEN = /^serialize \w+: cannot encode field [\w.]*\.(\w+) to \w+: invalid \w+: (.*)$/s;
 
 const ADVICE: Partial<Record<Code, string>> = {
   [Code.Unauthenticated]: 'The token is wrong, or was replaced.',

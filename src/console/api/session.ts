@@ -1,6 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { computed, signal } from '@preact/signals';
 import { TokenType } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import { noteServiceDate } from '../format/service-clock.ts';
 
 /** A token of the session, by what it may do. The token itself is in a cookie that no script reads. */
 export type TokenKind = 'normal' | 'javascript' | 'admin';
@@ -83,12 +84,14 @@ function take(found: Session): void {
 }
 
 async function call(method: string, body?: object): Promise<Session> {
+  const askedAt = Date.now();
   const reply = await fetch(PATH, {
     method,
     ...(body === undefined
       ? {}
       : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
   });
+  noteServiceDate(reply.headers.get('date'), askedAt);
   const answer = (await reply.json()) as Session & { readonly error?: string };
   if (reply.status === 401) {
     const text = 'No account has this token, and it is not the operator’s.';

@@ -57,6 +57,9 @@ export const answeredAt = signal(Date.now());
 /** Why a stream has ended the last time; empty when none has. */
 export const whyNotLive = signal('');
 
+/** Ends the pauses of feeds that the service did not answer. */
+const away = new Set<() => void>();
+
 /** Follows a source while the component is shown. */
 export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
   const data = useSignal<Data | undefined>(undefined);
@@ -81,10 +84,13 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
       }
     };
     const take = (next: Data, how: FeedState): void => {
+      const isBack = state.peek() === 'offline';
       data.value = next;
       fault.value = undefined;
       answeredAt.value = Date.now();
       enter(how);
+      // The service answers again: the others need not wait until their pauses, which have grown, end.
+      if (isBack) for (const proceed of away) proceed();
     };
     const fail = (error: unknown): void => {
       const found = faultOf(error);
@@ -128,11 +134,13 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
         await new Promise<void>((resolve) => {
           const finish = (): void => {
             clearTimeout(timer);
+            away.delete(finish);
             ended.signal.removeEventListener('abort', finish);
             resolve();
           };
           const timer = setTimeout(finish, isStale && failures === 0 ? 0 : pause);
           wake.current = finish;
+          if (state.peek() === 'offline') away.add(finish);
           ended.signal.addEventListener('abort', finish);
         });
         wake.current = undefined;

@@ -1,14 +1,15 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { signal } from '@preact/signals';
+import { serviceNow } from './service-clock.ts';
 
 const dated = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'short' });
 
 /** Moves with the time, so that relative times stay right. */
-const now = signal(Date.now());
+const ticks = signal(0);
 setInterval(() => {
-  if (!document.hidden) now.value = Date.now();
+  if (!document.hidden) ticks.value += 1;
 }, 5_000);
 
 const STEPS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
@@ -19,12 +20,21 @@ const STEPS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
 ];
 
 /** A moment relative to now, with local time and UTC on hover. */
-export function Moment({ at, none = 'never' }: { at: Timestamp | undefined; none?: string }) {
+export function Moment(props: {
+  readonly at: Timestamp | undefined;
+  readonly none?: string;
+  /** Stands for a moment that has passed, of what is to come. */
+  readonly past?: string;
+}) {
+  const { at, none = 'never', past } = props;
   if (at === undefined) return <span class="muted">{none}</span>;
   const date = timestampDate(at);
+  // Read so that it is shown again with each tick.
+  void ticks.value;
+  const difference = date.getTime() - serviceNow();
   return (
     <time class="nowrap" dateTime={date.toISOString()} title={bothTimes(date)}>
-      {fromNow(date.getTime() - now.value)}
+      {past !== undefined && difference < 0 ? past : fromNow(difference)}
     </time>
   );
 }

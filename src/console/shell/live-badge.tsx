@@ -12,7 +12,7 @@ export function LiveBadge() {
   if (isOffline.value) {
     return (
       <span class="live off" role="status">
-        Not live: no answer since {time.format(answeredAt.value)}
+        <span class="wide-only">Not live: </span>no answer since {time.format(answeredAt.value)}
       </span>
     );
   }
@@ -29,7 +29,7 @@ export function LiveBadge() {
       role="status"
       title={`The service is asked again every few seconds. ${whyNotLive.value}`}
     >
-      Not live: updated every few seconds
+      Not live<span class="wide-only">: updated every few seconds</span>
     </span>
   );
 }

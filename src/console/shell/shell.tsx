@@ -5,6 +5,7 @@ import { CRAWLER_TABS, isCrawlerTab } from '../pages/crawler/tabs.ts';
 import { Button } from '../ui/button.tsx';
 import { Icon, type IconName } from '../ui/icon.tsx';
 import { Toasts, toast } from '../ui/toasts.tsx';
+import { useCurrentInView } from '../ui/use-current-in-view.ts';
 import { onKey, onPaste, openPanel, useCommands } from './commands.ts';
 import { Keys } from './keys.tsx';
 import { LiveBadge } from './live-badge.tsx';
@@ -42,6 +43,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
   ];
   const here = placeOf(segments.value[0]) ?? places[0]?.path;
   const main = useRef<HTMLElement>(null);
+  const placesRow = useCurrentInView(here ?? '');
   const isFirst = useRef(true);
   useCommands([
     ...places.map(({ path, title, keys }) => ({
@@ -64,8 +66,10 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
   const path = segments.value.slice(0, 2).join('/');
   const title = titleOf(segments.value);
   useLayoutEffect(() => {
-    // A screen reader begins the new page at its start, as it does with a loaded one.
-    if (!isFirst.current) main.current?.focus();
+    // A screen reader begins the new page at its start, as it does with a loaded one, unless a field of
+    // the page has taken the focus.
+    const hasFocus = main.current?.contains(document.activeElement);
+    if (!isFirst.current && !hasFocus) main.current?.focus();
     isFirst.current = false;
   }, [path]);
   useLayoutEffect(() => {
@@ -80,7 +84,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
       <div class="shell">
         <aside class="side" aria-label="Console">
           <Brand />
-          <nav class="nav" aria-label="Places">
+          <nav class="nav" aria-label="Places" ref={placesRow}>
             {places.map((place) => (
               <Link key={place.path} to={place.path} current={here === place.path}>
                 <Icon name={place.icon} /> {place.title}

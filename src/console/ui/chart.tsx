@@ -5,6 +5,7 @@ import { count } from '../format/numbers.ts';
 import { momentText, tickOf, type Zone } from '../format/zone.ts';
 import { appliedTheme } from '../shell/theme.ts';
 import { valueAxisSize } from './axis-size.ts';
+import { lonePoints } from './lone-points.ts';
 
 /** One line, or one kind of bar, of a chart. */
 export interface Series {
@@ -25,8 +26,8 @@ interface ChartProps {
   readonly series: readonly Series[];
   readonly shape?: 'lines' | 'bars';
   readonly show?: (value: number) => string;
-  /** Whether values are counts. Default true. */
-  readonly whole?: boolean;
+  /** What values are: counts, which have no fractions, bytes, or any numbers. Default counts. */
+  readonly unit?: 'counts' | 'bytes' | 'numbers';
   /** Of the labels of time; bars are always of UTC days. Default the computer's own. */
   readonly zone?: Zone;
 }
@@ -42,6 +43,13 @@ const DAYS = [1, 2, 3, 7, 14, 28].map((days) => days * 86_400);
 const STEPS = [0.1, 0.2, 0.5].concat(
   Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat(),
 );
+
+/** Steps of the value axis by the unit of its values; bytes are told in powers of 1,024. */
+const VALUE_STEPS = {
+  counts: STEPS.slice(3),
+  bytes: Array.from({ length: 50 }, (_, power) => 2 ** power),
+  numbers: STEPS,
+} as const;
 
 /** Values over time. Bars are stacked, the first series at the bottom. */
 export function Chart(props: ChartProps) {
@@ -158,7 +166,7 @@ function optionsOf(
       {
         ...axis,
         size: (_plot, labels) => valueAxisSize(labels, axis.font),
-        incrs: props.whole === false ? STEPS : STEPS.slice(3),
+        incrs: [...VALUE_STEPS[props.unit ?? 'counts']],
         values: (_plot, ticks) => ticks.map((tick) => show(tick)),
       },
     ],
@@ -168,7 +176,15 @@ function optionsOf(
         label: each.name,
         stroke: colour(each.colour),
         ...(each.dashed === true ? { dash: [6, 4] } : {}),
-        points: { show: false },
+        points:
+          shape === 'bars'
+            ? { show: false }
+            : {
+                show: false,
+                size: 6,
+                fill: colour(each.colour),
+                filter: ({ data }: uPlot, at: number) => lonePoints([...(data[at] ?? [])]),
+              },
         ...(shape === 'bars' && bars !== undefined
           ? { fill: colour(each.colour), width: 0, paths: bars }
           : { width: 2 }),

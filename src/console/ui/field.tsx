@@ -24,6 +24,7 @@ interface TextFieldProps extends FieldProps {
   /** Between two numbers that may be typed. */
   readonly step?: number | 'any';
   readonly pattern?: string;
+  /** Whether it has the focus when its page or dialog opens. */
   readonly autofocus?: boolean;
   readonly mono?: boolean;
   /** More than one line. */
@@ -47,7 +48,8 @@ export function TextField(props: TextFieldProps) {
           'aria-invalid': wrong,
           spellcheck: false,
           autocomplete: 'off',
-          ...(autofocus ? { ref: focusOnce } : {}),
+          // A dialog that opens gives the focus to the field that has the attribute.
+          ...(autofocus ? { ref: focusOnce, autofocus: true } : {}),
         } as const;
         if (lines) {
           return <textarea {...common} onInput={(event) => onInput(event.currentTarget.value)} />;
@@ -158,7 +160,9 @@ function FieldFrame(
 }
 
 function isAtFault({ name, fault }: FieldProps): boolean {
-  return name !== undefined && fault !== undefined && fault.field === name;
+  if (name === undefined || fault === undefined) return false;
+  // One field holds all of a list; a refusal names the place in it.
+  return fault.field === name || fault.field.startsWith(`${name}[`);
 }
 
 function focusOnce(element: HTMLElement | null): void {

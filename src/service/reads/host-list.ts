@@ -56,6 +56,8 @@ const MAX_QUEUED = 10_000;
 const CACHE_FACTOR = 20;
 const MIN_CACHE_MS = 1_000;
 const MAX_CACHED = 20;
+/** How long the rate of a host lasts after its last try; rates are measured every four seconds. */
+const RATE_MS = 10_000;
 
 const ranks: Readonly<Record<Exclude<HostOrder, 'name'>, (host: ListedHost) => number>> = {
   queued: ({ queued }) => queued ?? 0,
@@ -86,7 +88,11 @@ export function createHostReads(deps: {
     const others = reports.filter(({ processId }) => processId !== deps.processId);
     const found = new Map<string, HostState>();
     const here = { hosts: deps.dispatcher.hostStates(crawlerId) };
-    for (const state of [here, ...others].flatMap((report) => report.hosts)) {
+    const now = clock.now().getTime();
+    for (const told of [here, ...others].flatMap((report) => report.hosts)) {
+      // A process that works on the crawler no more has left the rate that it had measured last.
+      const isOver = now - told.lastMs > RATE_MS;
+      const state = isOver ? { ...told, perSecond: 0 } : told;
       const known = found.get(state.host);
       found.set(state.host, known === undefined ? state : mergeStates(known, state));
     }

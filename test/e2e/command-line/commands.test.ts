@@ -76,6 +76,7 @@ test('how it ends says what was wrong, and so does its text', async () => {
   const env = envOf(app);
   await createCrawler(app, 'shop');
   const url = 'http://a.example/';
+  const withTls = app.url.replace('http:', 'https:');
   const cases: readonly [args: string[], code: number, text: RegExp][] = [
     [['stats'], 0, /^$/],
     [['jobs', 'list', 'shop'], 0, /no jobs are waiting; --state shows those that are retrying or/],
@@ -91,6 +92,8 @@ test('how it ends says what was wrong, and so does its text', async () => {
     [['push', 'nope', url], 4, /There is no crawler "nope"/],
     [['crawler', 'create', 'shop', '--concurrency', '3'], 5, /crawler_exists/],
     [['--url', 'http://127.0.0.1:1', 'stats'], 6, /127\.0\.0\.1:1 cannot be reached/],
+    [['--url', withTls, 'stats'], 6, /cannot be reached: it answers without TLS; try http:\/\//],
+    [['--http1', '--url', withTls, 'stats'], 6, /it answers without TLS; try http:\/\//],
     [['push', 'shop', 'nonsense', url], 7, /line 1: nonsense: .*\(invalid_url\)/],
     [['results', UNKNOWN], 4, /^0123456789abcdef01234567: neither queued nor stored/],
   ];

@@ -1,11 +1,13 @@
 import { useSignal } from '@preact/signals';
 import type { GetActivityResponse } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
+import type { AccountQuotas } from '../../../../gen/queuedcrawler/v1/quotas_pb.ts';
 import { accountClients } from '../../api/clients.ts';
 import { session, signIn, tokenTypes } from '../../api/session.ts';
 import { useAction } from '../../api/use-action.ts';
 import { useFeed } from '../../api/use-feed.ts';
 import { bytes, count, rate } from '../../format/numbers.ts';
+import { Link } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Card, Facts, Figures } from '../../ui/card.tsx';
 import { TextField } from '../../ui/field.tsx';
@@ -54,7 +56,7 @@ export function AccountPage() {
       {now.data === undefined ? (
         <Loading fault={now.fault} />
       ) : (
-        <AccountNow activity={now.data} fault={now.fault} />
+        <AccountNow activity={now.data} full={usedUp(quotas)} fault={now.fault} />
       )}
       <Card title="By day">
         <DayHistory days={stats.data?.history} last={30} />
@@ -100,8 +102,26 @@ export function AccountPage() {
   );
 }
 
-function AccountNow(props: { readonly activity: Activity } & Parameters<typeof FaultNotice>[0]) {
-  const { activity } = props;
+/** The quotas that refuse pushes once they are used up. */
+const PUSH_QUOTAS = [
+  ['storageBytes', 'stored results and deliveries'],
+  ['queueBytes', 'bytes in queues'],
+] as const;
+
+/** What of an account is used up, so that its pushes are refused. */
+function usedUp(quotas: AccountQuotas | undefined): readonly string[] {
+  return PUSH_QUOTAS.filter(([name]) => {
+    const { used = 0n, limit = 0n } = quotas?.[name] ?? {};
+    return limit > 0n && used >= limit;
+  }).map(([, text]) => text);
+}
+
+function AccountNow(
+  props: { readonly activity: Activity; readonly full: readonly string[] } & Parameters<
+    typeof FaultNotice
+  >[0],
+) {
+  const { activity, full } = props;
   const { admission, totals } = activity;
   const rates = totals?.rates;
   const fullCrawlers = admission?.fullCrawlers ?? [];
@@ -114,6 +134,12 @@ function AccountNow(props: { readonly activity: Activity } & Parameters<typeof F
         title="Pushes are refused: too many URLs wait"
       >
         <p>They are accepted again by themselves when the queues are shorter, or purged.</p>
+      </LiveNotice>
+      <LiveNotice isOn={full.length > 0} kind="bad" title="Pushes are refused: a quota is used up">
+        <p>
+          Used up: {full.join(', ')}. Remove <Link to="/storage">results</Link>, or ask the operator
+          for more.
+        </p>
       </LiveNotice>
       <LiveNotice isOn={fullCrawlers.length > 0} kind="warn" title="Full queues">
         <p>{fullCrawlers.join(', ')}: pushes into these are refused.</p>
@@ -141,7 +167,7 @@ function AccountNow(props: { readonly activity: Activity } & Parameters<typeof F
           />
           <Facts
             items={[
-              ['Pushes', admission?.pushesPaused ? 'refused' : 'accepted'],
+              ['Pushes', admission?.pushesPaused || full.length > 0 ? 'refused' : 'accepted'],
               ['Limit of each crawler', `${count(admission?.crawlerLimit ?? 0n)} URLs`],
               [
                 'Push rate of a token',
@@ -152,9 +178,9 @@ function AccountNow(props: { readonly activity: Activity } & Parameters<typeof F
               ['E-mail for notices', activity.email || 'none: the operator sets it'],
               [
                 'Crawlers',
-                `${count(activity.crawlersRunning)} work or are ready, ${count(
+                `${count(activity.crawlersRunning)} working or ready, ${count(
                   activity.crawlersPausedByUser + activity.crawlersPausedByMonitor,
-                )} are paused`,
+                )} paused`,
               ],
             ]}
           />
@@ -167,8 +193,13 @@ function AccountNow(props: { readonly activity: Activity } & Parameters<typeof F
 function OtherToken() {
   const token = useSignal('');
   const add = useAction(async () => {
+    const before = session.peek()?.tokens ?? [];
     await signIn(token.value.trim());
-    toast('Crawlers of both types are shown now.');
+    token.value = '';
+    const added = (session.peek()?.tokens ?? []).filter((each) => !before.includes(each));
+    if (added.length === 0) toast('You are signed in with this token already.', 'bad');
+    else if (added.includes('admin')) toast('The pages of the operator are shown now.');
+    else toast('Crawlers of both types are shown now.');
   });
   return (
     <Card title="The account’s other token">

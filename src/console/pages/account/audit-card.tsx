@@ -52,7 +52,7 @@ const columns: readonly Column<Row>[] = [
     title: 'Who',
     cell: ({ by, remote }) => (
       <>
-        {NAMES.find(([actor]) => ACTORS[actor] === by)?.[1]}
+        <span class="nowrap">{NAMES.find(([actor]) => ACTORS[actor] === by)?.[1]}</span>
         <div class="muted small">{remote}</div>
       </>
     ),

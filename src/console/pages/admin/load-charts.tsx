@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { GetInstallationResponse } from '../../../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { bytes, count, percent } from '../../format/numbers.ts';
+import { serviceNow } from '../../format/service-clock.ts';
 import { zone } from '../../format/zone.ts';
 import { Card } from '../../ui/card.tsx';
 import { lazy } from '../../ui/lazy.tsx';
@@ -67,6 +68,7 @@ export function LoadCharts({ data }: { readonly data: GetInstallationResponse })
           times={times}
           zone={zone.value}
           show={bytes}
+          unit="bytes"
           series={[{ name: 'Held', colour: '--accent', values: of('memory') }]}
         />
       </Card>
@@ -78,7 +80,7 @@ function sampleOf({ processes }: GetInstallationResponse) {
   const sum = (of: (each: (typeof processes)[number]) => number): number =>
     processes.reduce((all, each) => all + of(each), 0);
   return {
-    at: Date.now() / 1_000,
+    at: serviceNow() / 1_000,
     crawls: sum(({ crawls }) => crawls),
     deliveries: sum(({ deliveries }) => deliveries),
     busyPercent: 100 * Math.max(0, ...processes.map(({ eventLoopUse }) => eventLoopUse)),

@@ -18,6 +18,7 @@ import { Link, navigate } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
+import { useCurrentInView } from '../../ui/use-current-in-view.ts';
 import { AttentionNotices } from '../crawlers/attention.tsx';
 import { typeOfCrawler } from '../crawlers/crawler-feed.ts';
 import { CrawlerStatusBadge, crawlerKind } from '../crawlers/crawler-status.tsx';
@@ -151,15 +152,23 @@ function KnownCrawler(props: {
       </div>
       <FaultNotice fault={pause.fault ?? feed.fault} />
       <AttentionNotices key={tab} crawler={crawler} />
-      <nav class="tabs" aria-label={`Parts of ${name}`}>
-        {tabsOf(crawler).map(([id, title]) => (
-          <Link key={id} to={`/crawlers/${name}/${id}`} current={tab === id}>
-            {title}
-          </Link>
-        ))}
-      </nav>
+      <Tabs crawler={crawler} tab={tab} />
       <Tab tab={tab} view={view} samples={samples.value} />
     </>
+  );
+}
+
+/** Links to the parts of the page. */
+function Tabs({ crawler, tab }: { readonly crawler: Crawler; readonly tab: string }) {
+  const { name } = crawler;
+  return (
+    <nav class="tabs" aria-label={`Parts of ${name}`} ref={useCurrentInView(tab)}>
+      {tabsOf(crawler).map(([id, title]) => (
+        <Link key={id} to={`/crawlers/${name}/${id}`} current={tab === id}>
+          {title}
+        </Link>
+      ))}
+    </nav>
   );
 }
 

@@ -21,7 +21,7 @@ export function DeliveryStateBadge({ delivery }: { readonly delivery: Delivery }
         <span>
           <span class="badge warn">Pending</span>{' '}
           <span class="small muted">
-            <Moment at={delivery.nextAttemptAt} none="" />
+            <Moment at={delivery.nextAttemptAt} none="" past="due" />
           </span>
         </span>
       );

@@ -223,13 +223,17 @@ export function WaitBadge({ wait }: { readonly wait: HostWait | undefined }) {
     case HostWaitKind.AWAY:
       return (
         <span class="badge bad" title="The host is not reached. One URL is tried then.">
-          {reason.replaceAll('_', ' ')}, tried <Moment at={until} />
+          <span>
+            {reason.replaceAll('_', ' ')}, tried <Moment at={until} past="now" />
+          </span>
         </span>
       );
     case HostWaitKind.SLOW:
       return (
         <span class="badge warn" title="The host asked for fewer requests.">
-          asks for less, next <Moment at={until} />
+          <span>
+            asks for less, next <Moment at={until} past="now" />
+          </span>
         </span>
       );
     default:

@@ -1,3 +1,4 @@
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import {
   JobState,
   MatchAction,
@@ -45,6 +46,13 @@ const FIELDS = [
   'priority',
   'metadata',
 ] as const;
+
+/** When a job is tried at the earliest: when it is due, and its host takes another request. */
+function nextTry({ nextTryAt, hostWait }: QueuedJob): Timestamp | undefined {
+  const hostAt = hostWait?.until;
+  if (nextTryAt === undefined || hostAt === undefined) return nextTryAt;
+  return timestampMs(hostAt) > timestampMs(nextTryAt) ? hostAt : nextTryAt;
+}
 
 /** What waits in a crawler's queue, earliest due first. */
 export function JobsTab({ view }: { readonly view: CrawlerView }) {
@@ -148,7 +156,7 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
             title: 'Last failure',
             cell: ({ lastFailure }) => lastFailure?.replaceAll('_', ' ') ?? '–',
           },
-          { id: 'next', title: 'Next try', cell: ({ nextTryAt }) => <Moment at={nextTryAt} /> },
+          { id: 'next', title: 'Next try', cell: (job) => <Moment at={nextTry(job)} past="due" /> },
           { id: 'pushed', title: 'Pushed', cell: ({ pushedAt }) => <Moment at={pushedAt} /> },
           {
             id: 'remove',

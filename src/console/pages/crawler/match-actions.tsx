@@ -14,6 +14,7 @@ import { clientsFor } from '../../api/clients.ts';
 import { type Fault, faultOf } from '../../api/fault.ts';
 import { useAction } from '../../api/use-action.ts';
 import { count } from '../../format/numbers.ts';
+import { serviceNow } from '../../format/service-clock.ts';
 import { setQuery } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
@@ -102,7 +103,7 @@ export function MatchActions<Desc extends DescMessage>(props: {
               onChange={({ currentTarget }) => {
                 const range = currentTarget.value as keyof typeof RANGES;
                 currentTarget.value = '';
-                setQuery('from', localInput(Date.now() - RANGES[range]));
+                setQuery('from', localInput(serviceNow() - RANGES[range]));
                 asked.value = offered;
               }}
             >

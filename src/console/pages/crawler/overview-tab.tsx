@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { settingFields } from '../../../client/setting-fields.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
 import { useAction } from '../../api/use-action.ts';
@@ -80,6 +81,8 @@ export function OverviewTab(props: {
   );
 }
 
+const CONCURRENCY = settingFields.find(({ name }) => name === 'concurrency');
+
 /** How many crawls run at a time, which can be changed where it stands. */
 function Concurrency({ view }: { readonly view: CrawlerView }) {
   const { name, etag, concurrency } = view.crawler;
@@ -98,7 +101,8 @@ function Concurrency({ view }: { readonly view: CrawlerView }) {
         type="number"
         aria-label="Concurrency"
         title="Type another number and press Enter."
-        min={1}
+        min={CONCURRENCY?.form.min ?? 1}
+        {...(CONCURRENCY === undefined ? {} : { max: CONCURRENCY.form.max })}
         required
         value={typed.value}
         onInput={(event) => {
@@ -124,7 +128,7 @@ function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
           times={times}
           zone={zone.value}
           show={(value) => String(Math.round(value * 10) / 10)}
-          whole={false}
+          unit="numbers"
           series={[
             {
               name: 'Completed per second',

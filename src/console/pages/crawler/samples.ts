@@ -1,5 +1,6 @@
 import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import type { CrawlTimes } from '../../../../gen/queuedcrawler/v1/watch_service_pb.ts';
+import { serviceNow } from '../../format/service-clock.ts';
 
 /** What a crawler did at one moment. */
 export interface Sample {
@@ -27,7 +28,7 @@ export function addSample(
   times: CrawlTimes | undefined,
 ): readonly Sample[] {
   if (activity === undefined) return samples;
-  const at = Date.now() / 1_000;
+  const at = serviceNow() / 1_000;
   const last = samples.at(-1);
   if (last !== undefined && at - last.at < 0.5) return samples;
   const totals = { done: Number(activity.completed), failed: Number(activity.failed) };

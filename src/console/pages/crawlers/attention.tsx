@@ -76,7 +76,7 @@ export function AttentionNotices({ crawler }: { readonly crawler: Crawler }) {
         return (
           <LiveNotice key={reason} isOn={found.has(reason)} kind="bad" title={title}>
             <p>
-              Since <Moment at={since} />: {detail}.
+              Began <Moment at={since} />: {detail}.
             </p>
             <p>
               {nextStep}{' '}

@@ -51,6 +51,8 @@ export function PoolDialog(props: {
         )}
         <TextField
           label="Proxies"
+          name="proxies"
+          fault={save.fault}
           {...bound(list)}
           lines
           mono
