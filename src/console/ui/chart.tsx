@@ -158,6 +158,8 @@ function optionsOf(
       {
         ...axis,
         grid: { show: false },
+        // One line of text; uPlot would keep room for a title below it.
+        size: 26,
         space: 90,
         incrs: shape === 'bars' ? DAYS : TIMES,
         values: (_plot, ticks, _axis, _space, step) =>
