@@ -1,6 +1,6 @@
 import { CB_STATUS } from '../../domain/status.ts';
 import type { FailedCrawl, FailedSelection } from '../failed-crawls.ts';
-import { mapListing, partStart, takePart } from '../listing-cursor.ts';
+import { mapListing, partStart, partStartFrom, takePart } from '../listing-cursor.ts';
 import { LISTING_SCAN, type Listing, type ListingPart } from '../listing-store.ts';
 import { parseDetails } from '../stored-details.ts';
 import { matching, type Sql, type SqlRow, toDate, toOptionalText } from './sql.ts';
@@ -16,14 +16,14 @@ export function failedCrawls(
     ? ['deliveries', 'created_at']
     : ['results INDEXED BY results_failed_by_time', 'stored_at'];
   const { accountId, tokenType } = selection;
-  const start = partStart(part);
+  const start = range === undefined ? partStart(part) : partStartFrom(part, range.from);
   const { where, values } = matching([
     [`cb_status <> ${CB_STATUS.success} AND crawler_id = ?`, crawlerId],
     delivers
       ? ['TRUE']
       : ['account_id = ? AND token_type = ? AND held_until IS NULL', accountId, tokenType],
     ['batch_id = ?', batchId],
-    [`${ended} >= ? AND ${ended} < ?`, range?.from.getTime(), range?.to.getTime()],
+    [`${ended} < ?`, range?.to.getTime()],
     ['rid IN (SELECT value FROM json_each(?))', rids && JSON.stringify(rids)],
     [`(${ended}, rid) > (?, ?)`, start?.at.getTime(), start?.rid],
   ]);

@@ -48,7 +48,7 @@ test('every listing of the embedded store reads by an index, in its order', () =
   const seen: Statement[] = [];
   const sql = noting(createSql(database), seen);
   const crawlerId = 'c';
-  const place = `5.${'0'.repeat(24)}`;
+  const place = `${at(5).getTime()}.${'0'.repeat(24)}`;
   for (const part of [{ limit: 5 }, { limit: 5, cursor: place }]) {
     for (const state of [undefined, 'waiting', 'retrying'] as const) {
       listings.jobs(sql, crawlerId, state, part);
@@ -62,6 +62,11 @@ test('every listing of the embedded store reads by an index, in its order', () =
       { range: { from: at(0), to: at(9) }, state: 'failed' },
     ] as const) {
       listings.deliveries(sql, crawlerId, filter, part);
+    }
+    for (const delivers of [true, false]) {
+      const scope = { accountId: 'a', tokenType: 'normal', crawlerId, delivers } as const;
+      listings.failedCrawls(sql, scope, part);
+      listings.failedCrawls(sql, { ...scope, range: { from: at(0), to: at(9) } }, part);
     }
   }
   for (const cursor of [undefined, '9']) {
@@ -77,6 +82,13 @@ test('every listing of the embedded store reads by an index, in its order', () =
   listings.crawlers(sql, ['a'], 10, 'b');
   expect(seen.length).toBeGreaterThan(25);
   expect(seen.flatMap((statement) => faults(database, statement))).toEqual([]);
+  // Further parts begin at their place, and do not read the parts before them.
+  const further = seen.filter(({ values }) => values.includes(at(5).getTime()));
+  const seeks = further.map((statement) => planOf(database, statement).join(' '));
+  expect(seeks.filter((plan) => !/\((?:due_at|created_at|stored_at),rid\)[<>]/.test(plan))).toEqual(
+    [],
+  );
+  expect(seeks).toHaveLength(13);
   // What failed is found without a look at what did not.
   const plans = seen.flatMap((statement) => planOf(database, statement)).join(' ');
   for (const index of [
