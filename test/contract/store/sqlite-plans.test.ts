@@ -111,3 +111,39 @@ test('every listing of the embedded store reads by an index, in its order', () =
   expect(found[0]).toContain("state = 'sending'");
   database.close();
 });
+
+test('a part of failed crawls ends in time, whatever is selected', () => {
+  const database = new DatabaseSync(':memory:');
+  migrate(database);
+  const sql = createSql(database);
+  database.exec(`INSERT INTO results (rid, account_id, token_type, page_id, stored_at, expires_at, url, pushed_url,
+      cb_status, original_status, content_type, extras, crawler_id)
+    SELECT printf('%024x', value), 'a', 'normal', 0, value, 99, '', 'u' || value, 523, 0, '', '{}', 'c'
+    FROM json_each('[1,2,3,4,5]')`);
+  /** Rows that take long, as those with bodies of a megabyte do. */
+  const slow: Sql = {
+    ...sql,
+    *each(text, ...values) {
+      for (const row of sql.each(text, ...values)) {
+        const until = performance.now() + 60;
+        while (performance.now() < until);
+        yield row;
+      }
+    },
+  };
+  const rid = (value: number): string => value.toString(16).padStart(24, '0');
+  const scope = { accountId: 'a', tokenType: 'normal', crawlerId: 'c', delivers: false } as const;
+  const seen: string[] = [];
+  let cursor: string | undefined;
+  let parts = 0;
+  do {
+    const part = { limit: 10, ...(cursor === undefined ? {} : { cursor }) };
+    const found = listings.failedCrawls(slow, { ...scope, rids: [rid(2), rid(4)] }, part);
+    seen.push(...found.rows.map(({ pushedUrl }) => pushedUrl));
+    ({ cursor } = found);
+    parts += 1;
+  } while (cursor !== undefined);
+  expect(seen).toEqual(['u2', 'u4']);
+  expect(parts).toBe(6);
+  database.close();
+});
