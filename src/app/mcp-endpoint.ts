@@ -8,6 +8,7 @@ import { type AnyRequest, type AnyResponse, isGone } from '../http/node-http.ts'
 import { BodyFault, declaredLength, receiveBody } from '../http/receive-body.ts';
 import { requestNote } from '../http/request-note.ts';
 import type { RoomPools } from '../http/room.ts';
+import { GatewayError } from '../rest/gateway-error.ts';
 import { jsonReply, type Reply } from '../rest/reply.ts';
 import type { ConnectMount } from '../rpc/connect-mount.ts';
 import type { Authenticator } from '../service/accounts/authenticate.ts';
@@ -45,6 +46,7 @@ export function createMcpEndpoint(deps: McpEndpointDeps): McpEndpoint | undefine
     const token = parseBearer(request.headers.authorization);
     const { remote } = requestNote(request);
     const owner = await authenticator.authenticate(token, remote);
+    assertPost(request);
     const place = enter(owner.account.accountId);
     const leave = (): void => place[Symbol.dispose]();
     // A client that has disconnected while its token was looked up closes nothing any more.
@@ -58,6 +60,8 @@ export function createMcpEndpoint(deps: McpEndpointDeps): McpEndpoint | undefine
     const body = await receiveBody(request, MAX_BYTES);
     grant.shrink(body.byteLength * COPIES);
     await room.readTurn(body.byteLength);
+    // Each of up to 100 calls in a request releases its memory when the reply is closed.
+    response.setMaxListeners(0);
     const client = createClientOver(
       rpc.transport(request, response, caller.token),
       () => undefined,
@@ -79,6 +83,14 @@ export function createMcpEndpoint(deps: McpEndpointDeps): McpEndpoint | undefine
   };
 }
 
+/** A `Request` cannot have every method, nor a body with GET. Nothing is streamed by GET or ended by DELETE here. */
+function assertPost({ method }: AnyRequest): void {
+  if (method === 'POST') return;
+  throw new GatewayError(405, 'method_not_allowed', 'This path answers POST only.', {
+    headers: { allow: 'POST' },
+  });
+}
+
 function toWebRequest(request: AnyRequest, response: AnyResponse, body: Uint8Array): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {
@@ -86,9 +98,9 @@ function toWebRequest(request: AnyRequest, response: AnyResponse, body: Uint8Arr
   }
   const gone = new AbortController();
   response.once('close', () => gone.abort());
-  const { method = 'GET' } = request;
   const content = body.byteLength === 0 ? {} : { body: Uint8Array.from(body) };
-  return new Request('http://localhost/mcp', { method, headers, signal: gone.signal, ...content });
+  const { signal } = gone;
+  return new Request('http://localhost/mcp', { method: 'POST', headers, signal, ...content });
 }
 
 async function toReply(answer: Response): Promise<Reply> {

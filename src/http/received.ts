@@ -58,6 +58,7 @@ async function receivedReply(response: ServerResponse): Promise<boolean> {
   if (socket === null || response.closed) return response.writableFinished;
   const { localPort, remotePort } = socket;
   const watch = watchOf(socket);
+  if (!response.shouldKeepAlive) closeAfterClient(socket);
   if (!response.writableFinished) {
     await new Promise((resolve) => {
       response.once('finish', resolve);
@@ -81,6 +82,22 @@ async function receivedReply(response: ServerResponse): Promise<boolean> {
     takenAt ??= performance.now();
     return performance.now() - takenAt >= QUIET_MS ? true : undefined;
   });
+}
+
+/** How long the service waits for the client to end the connection after it. */
+const CLIENT_END_MS = 10_000;
+
+/**
+ * Has the service end only its side of a connection after its last reply, and close it when the client has
+ * ended it, too. A connection that is closed at once does not tell any more how the client ended it.
+ */
+function closeAfterClient(socket: Socket): void {
+  socket.destroySoon = () => {
+    socket.end();
+    const timer = setTimeout(() => socket.destroy(), CLIENT_END_MS);
+    timer.unref();
+    socket.once('close', () => clearTimeout(timer));
+  };
 }
 
 /** How the client ended a connection. */

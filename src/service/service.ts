@@ -218,6 +218,7 @@ export function createService(deps: ServiceDeps): Service {
   const crawling = withStoredPages(tracedCrawling(plainCrawling, tracing), {
     ...deps,
     results: store.results,
+    memory: deps.shared.memory,
     maxBodyBytes: settings.maxBodyBytes,
   });
   const budgets = createProxyBudgets({ stats: store.stats, clock, logger });

@@ -33,6 +33,14 @@ export interface Crawled {
   readonly held: Grant | undefined;
 }
 
+/** What there is of a page that was crawled elsewhere. */
+export interface Built {
+  /** Where its screenshot is kept. */
+  readonly screenshotUrl?: string | undefined;
+  /** Its memory beyond {@link BASE_BYTES}, which passes to the result; released if the call rejects. */
+  readonly held?: Grant | undefined;
+}
+
 /** The memory that a caller reserves for each crawl before it starts it. */
 export const BASE_BYTES = 64 * 1_024;
 
@@ -44,16 +52,8 @@ export const BASE_BYTES = 64 * 1_024;
 export interface CrawlThreads {
   /** Crawls by plain HTTP, without politeness. */
   crawl(order: CrawlOrder, signal: AbortSignal): Promise<Crawled>;
-  /**
-   * Builds the result of a page that was crawled elsewhere; `screenshotUrl` is where its screenshot
-   * is kept.
-   */
-  build(
-    page: Page,
-    order: CrawlOrder,
-    screenshotUrl: string | undefined,
-    signal: AbortSignal,
-  ): Promise<Crawled>;
+  /** Builds the result of a page that was crawled elsewhere. */
+  build(page: Page, order: CrawlOrder, built: Built, signal: AbortSignal): Promise<Crawled>;
   /** Reads the document of a page; see {@link DocumentThreads.read}. */
   readonly readDocument: DocumentThreads['read'];
   /** Starts a thread, so that the first crawl need not wait for one. */
@@ -144,7 +144,7 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
   async function build(
     page: Page,
     { task, spec }: CrawlOrder,
-    screenshotUrl: string | undefined,
+    { screenshotUrl }: Built,
     signal: AbortSignal,
   ): Promise<CrawlResult> {
     const claimant = toClaimant(task);
@@ -163,20 +163,27 @@ export function createCrawlThreads(deps: CrawlThreadsDeps): CrawlThreads {
     return answer.result;
   }
 
+  async function buildHeld(
+    page: Page,
+    order: CrawlOrder,
+    built: Built,
+    signal: AbortSignal,
+  ): Promise<Crawled> {
+    try {
+      return toCrawled(await build(page, order, built, signal), built.held);
+    } catch (error) {
+      built.held?.release();
+      throw error;
+    }
+  }
+
   return {
     async crawl(order, signal) {
       const { answer, held } = await crawl(order, signal);
       if ('result' in answer) return toCrawled(answer.result, held);
-      try {
-        return toCrawled(await build(answer.page, order, undefined, signal), held);
-      } catch (error) {
-        held?.release();
-        throw error;
-      }
+      return buildHeld(answer.page, order, { held }, signal);
     },
-    async build(page, order, screenshotUrl, signal) {
-      return toCrawled(await build(page, order, screenshotUrl, signal), undefined);
-    },
+    build: buildHeld,
     readDocument: deps.documents.read,
     warmUp: () => pool.prepare(FIRST),
     activity: pool.activity,

@@ -122,6 +122,11 @@ test('a session has tokens of one account, and wrong ones are refused and counte
   for (const token of ['', 7, undefined, 'x'.repeat(5_000)]) {
     expect((await signIn(app, token)).json.code).toBe('missing_token');
   }
+  const json = { 'content-type': 'application/json' };
+  for (const body of ['null', '[]', '"text"', '{']) {
+    const refused = await app.rest('POST', '/console/session', body, json);
+    expect([body, refused.status, refused.json?.code]).toEqual([body, 401, 'missing_token']);
+  }
   expect((await signIn(app, 'guess')).json.code).toBe('invalid_token');
   // At once, however long a busy machine takes for each.
   await eventually(async () => {

@@ -7,6 +7,7 @@ import { StreamableHTTPClientTransport as FormerHttp } from '@modelcontextprotoc
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
+import { rawRequest } from '../support/raw-http.ts';
 import { type Site, startSite } from '../support/site.ts';
 
 // The tools as an agent's program sees them: both versions of the protocol's SDK, over both transports.
@@ -243,5 +244,44 @@ describe('bounds', () => {
     expect((await post({ ...authorized.headers, ...json }, '{')).status).toBe(400);
     await using off = await startApp({ env: { MCP: 'off' } });
     expect((await off.rest('POST', '/mcp', message, authorized.headers)).status).toBe(404);
+  });
+
+  test('many calls in one request cause no warning', async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', onWarning);
+    try {
+      const call = {
+        jsonrpc: '2.0',
+        method: 'tools/call',
+        params: { name: 'stats', arguments: {} },
+      };
+      const calls = Array.from({ length: 30 }, (_, id) => ({ ...call, id }));
+      const headers = { accept: 'application/json, text/event-stream', ...authorized.headers };
+      const { status, text } = await app.rest('POST', '/mcp', calls, headers);
+      expect([status, text.match(/"jsonrpc"/g)?.length]).toEqual([200, 30]);
+    } finally {
+      process.off('warning', onWarning);
+    }
+    expect(warnings).toEqual([]);
+  });
+
+  // What the Fetch Standard's `Request` refuses to hold, too: TRACE, and a GET with a body.
+  test.each([
+    ['GET', ''],
+    ['GET', '{}'],
+    ['DELETE', ''],
+    ['TRACE', ''],
+  ])('%s with body %j is refused', async (method, body) => {
+    const head = [
+      `${method} /mcp HTTP/1.1`,
+      'Host: service',
+      'Connection: close',
+      `Authorization: ${authorized.headers.authorization}`,
+      `Content-Length: ${body.length}`,
+    ];
+    const reply = await rawRequest(app.port, `${head.join('\r\n')}\r\n\r\n${body}`);
+    expect([reply.status, reply.headers.get('Allow')]).toEqual([405, 'POST']);
+    expect(JSON.parse(reply.body.toString())).toMatchObject({ code: 'method_not_allowed' });
   });
 });

@@ -89,9 +89,9 @@ export function createCrawling(deps: CrawlingDeps): Crawling {
   async function inBrowser(order: CrawlOrder, signal: AbortSignal): Promise<Crawled> {
     const page = await browser.crawl(order.task, signal);
     const { screenshot } = page;
-    const url =
+    const screenshotUrl =
       screenshot === undefined ? undefined : await keepScreenshot(screenshot, order.task.accountId);
-    return threads.build(page, order, url, signal);
+    return threads.build(page, order, { screenshotUrl }, signal);
   }
 
   /** Asks robots.txt, then crawls. */

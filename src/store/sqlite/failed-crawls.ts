@@ -1,41 +1,73 @@
 import type { ResultDetails } from '../../domain/result.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import type { FailedCrawl, FailedSelection } from '../failed-crawls.ts';
-import { mapListing, partStart, takePart } from '../listing-cursor.ts';
+import { mapListing, partStart, partStartFrom, takePart } from '../listing-cursor.ts';
 import { LISTING_SCAN, type Listing, type ListingPart } from '../listing-store.ts';
 import { matching, type Sql, type SqlRow, toDate, toOptionalText } from './sql.ts';
 
-/** See `ReadFailedCrawls`. */
+/**
+ * Other calls wait as long for one part. A row with a body of a megabyte takes 6 ms, whatever is read of
+ * it: SQLite compares whole records when it searches for a `rid`.
+ */
+const PART_MS = 20;
+
+/**
+ * See `ReadFailedCrawls`. The conditions are checked here, not by SQLite, which would not return before it
+ * has found enough.
+ */
 export function failedCrawls(
   sql: Sql,
   selection: FailedSelection,
   part: ListingPart,
 ): Listing<FailedCrawl> {
-  const { delivers, crawlerId, batchId, range, rids } = selection;
-  const [table, ended] = delivers
-    ? ['deliveries', 'created_at']
-    : ['results INDEXED BY results_failed_by_time', 'stored_at'];
-  const { accountId, tokenType } = selection;
-  const start = partStart(part);
+  const { delivers, crawlerId, range } = selection;
+  const [table, ended, columns] = delivers
+    ? ['deliveries INDEXED BY deliveries_failed_crawls', 'created_at', 'batch_id']
+    : ['results INDEXED BY results_failed_by_time', 'stored_at', RESULT_COLUMNS];
+  const start = range === undefined ? partStart(part) : partStartFrom(part, range.from);
   const { where, values } = matching([
     [`cb_status <> ${CB_STATUS.success} AND crawler_id = ?`, crawlerId],
-    delivers
-      ? ['TRUE']
-      : ['account_id = ? AND token_type = ? AND held_until IS NULL', accountId, tokenType],
-    ['batch_id = ?', batchId],
-    [`${ended} >= ? AND ${ended} < ?`, range?.from.getTime(), range?.to.getTime()],
-    ['rid IN (SELECT value FROM json_each(?))', rids && JSON.stringify(rids)],
+    [`${ended} < ?`, range?.to.getTime()],
     [`(${ended}, rid) > (?, ?)`, start?.at.getTime(), start?.rid],
   ]);
   const scanned = sql.each(
-    `SELECT rid, ${ended} AS ended, pushed_url, cb_status, original_status, extras, request
-      FROM ${table} WHERE ${where} ORDER BY ${ended}, rid LIMIT ${LISTING_SCAN}`,
+    `SELECT rid, ${ended} AS ended, ${columns} FROM ${table} WHERE ${where}
+      ORDER BY ${ended}, rid LIMIT ${LISTING_SCAN}`,
     ...values,
   );
+  const isSelected = selectedBy(selection);
+  function* read(): Generator<SqlRow, void, undefined> {
+    for (const found of scanned) {
+      const row = isSelected(found) ? readRow(sql, delivers, String(found.rid)) : undefined;
+      yield { ...found, ...row };
+    }
+  }
+  const isRead = (row: SqlRow): boolean => row.pushed_url !== undefined;
   const place = (row: SqlRow) => ({ at: toDate(row.ended), rid: String(row.rid) });
-  return mapListing(
-    takePart(scanned, part, () => true, place),
-    toFailedCrawl,
+  const limits = { ...part, maxMs: PART_MS };
+  return mapListing(takePart(read(), limits, isRead, place), toFailedCrawl);
+}
+
+const RESULT_COLUMNS = 'batch_id, account_id, token_type, held_until';
+
+/** Whether a row with these columns is selected. */
+function selectedBy(selection: FailedSelection): (row: SqlRow) => boolean {
+  const { delivers, accountId, tokenType, batchId } = selection;
+  const rids = selection.rids && new Set(selection.rids);
+  const isOfScope = (row: SqlRow): boolean =>
+    delivers ||
+    (row.account_id === accountId && row.token_type === tokenType && row.held_until === null);
+  return (row) =>
+    isOfScope(row) &&
+    (batchId === undefined || row.batch_id === batchId) &&
+    (rids === undefined || rids.has(String(row.rid)));
+}
+
+function readRow(sql: Sql, delivers: boolean, rid: string): SqlRow | undefined {
+  return sql.get(
+    `SELECT pushed_url, cb_status, original_status, extras, request
+      FROM ${delivers ? 'deliveries' : 'results'} WHERE rid = ?`,
+    rid,
   );
 }
 

@@ -6,7 +6,7 @@ import type { HeaderPair } from '../../domain/job.ts';
 import type { MatchFilter } from '../../domain/match-filter.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import { isPending } from '../kept-delivery.ts';
-import { mapListing, partStart, takePart, takeRows } from '../listing-cursor.ts';
+import { mapListing, partStart, partStartFrom, takePart, takeRows } from '../listing-cursor.ts';
 import {
   type CrawlerOverview,
   type CrawlOutcome,
@@ -196,12 +196,12 @@ function deliveriesByAge(
   { state, outcome, range }: DeliveryFilter,
   part: ListingPart,
 ): Iterable<SqlRow> {
-  const start = partStart(part);
+  const start = range === undefined ? partStart(part) : partStartFrom(part, range.from);
   const isFailed = outcome === 'failed' ? `cb_status <> ${CB_STATUS.success}` : 'TRUE';
   const { where, values } = matching([
     ['crawler_id = ?', crawlerId],
     [state === 'failed' ? "state = 'failed'" : isFailed],
-    ['created_at >= ? AND created_at < ?', range?.from.getTime(), range?.to.getTime()],
+    ['created_at < ?', range?.to.getTime()],
     [
       `(created_at, rid) ${range === undefined ? '<' : '>'} (?, ?)`,
       start?.at.getTime(),

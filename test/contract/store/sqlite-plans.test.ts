@@ -48,7 +48,7 @@ test('every listing of the embedded store reads by an index, in its order', () =
   const seen: Statement[] = [];
   const sql = noting(createSql(database), seen);
   const crawlerId = 'c';
-  const place = `5.${'0'.repeat(24)}`;
+  const place = `${at(5).getTime()}.${'0'.repeat(24)}`;
   for (const part of [{ limit: 5 }, { limit: 5, cursor: place }]) {
     for (const state of [undefined, 'waiting', 'retrying'] as const) {
       listings.jobs(sql, crawlerId, state, part);
@@ -62,6 +62,11 @@ test('every listing of the embedded store reads by an index, in its order', () =
       { range: { from: at(0), to: at(9) }, state: 'failed' },
     ] as const) {
       listings.deliveries(sql, crawlerId, filter, part);
+    }
+    for (const delivers of [true, false]) {
+      const scope = { accountId: 'a', tokenType: 'normal', crawlerId, delivers } as const;
+      listings.failedCrawls(sql, scope, part);
+      listings.failedCrawls(sql, { ...scope, range: { from: at(0), to: at(9) } }, part);
     }
   }
   for (const cursor of [undefined, '9']) {
@@ -77,6 +82,13 @@ test('every listing of the embedded store reads by an index, in its order', () =
   listings.crawlers(sql, ['a'], 10, 'b');
   expect(seen.length).toBeGreaterThan(25);
   expect(seen.flatMap((statement) => faults(database, statement))).toEqual([]);
+  // Further parts begin at their place, and do not read the parts before them.
+  const further = seen.filter(({ values }) => values.includes(at(5).getTime()));
+  const seeks = further.map((statement) => planOf(database, statement).join(' '));
+  expect(seeks.filter((plan) => !/\((?:due_at|created_at|stored_at),rid\)[<>]/.test(plan))).toEqual(
+    [],
+  );
+  expect(seeks).toHaveLength(13);
   // What failed is found without a look at what did not.
   const plans = seen.flatMap((statement) => planOf(database, statement)).join(' ');
   for (const index of [
@@ -97,5 +109,41 @@ test('every listing of the embedded store reads by an index, in its order', () =
   const found = seen.flatMap((statement) => faults(database, statement));
   expect(found).toHaveLength(1);
   expect(found[0]).toContain("state = 'sending'");
+  database.close();
+});
+
+test('a part of failed crawls ends in time, whatever is selected', () => {
+  const database = new DatabaseSync(':memory:');
+  migrate(database);
+  const sql = createSql(database);
+  database.exec(`INSERT INTO results (rid, account_id, token_type, page_id, stored_at, expires_at, url, pushed_url,
+      cb_status, original_status, content_type, extras, crawler_id)
+    SELECT printf('%024x', value), 'a', 'normal', 0, value, 99, '', 'u' || value, 523, 0, '', '{}', 'c'
+    FROM json_each('[1,2,3,4,5]')`);
+  /** Rows that take long, as those with bodies of a megabyte do. */
+  const slow: Sql = {
+    ...sql,
+    *each(text, ...values) {
+      for (const row of sql.each(text, ...values)) {
+        const until = performance.now() + 60;
+        while (performance.now() < until);
+        yield row;
+      }
+    },
+  };
+  const rid = (value: number): string => value.toString(16).padStart(24, '0');
+  const scope = { accountId: 'a', tokenType: 'normal', crawlerId: 'c', delivers: false } as const;
+  const seen: string[] = [];
+  let cursor: string | undefined;
+  let parts = 0;
+  do {
+    const part = { limit: 10, ...(cursor === undefined ? {} : { cursor }) };
+    const found = listings.failedCrawls(slow, { ...scope, rids: [rid(2), rid(4)] }, part);
+    seen.push(...found.rows.map(({ pushedUrl }) => pushedUrl));
+    ({ cursor } = found);
+    parts += 1;
+  } while (cursor !== undefined);
+  expect(seen).toEqual(['u2', 'u4']);
+  expect(parts).toBe(6);
   database.close();
 });

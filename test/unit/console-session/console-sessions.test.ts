@@ -69,6 +69,24 @@ test('a call gets a token only where it names one, brings none, and is of the ow
   }
 });
 
+test('the place of a token in a path gets the token of an account only', () => {
+  const clock = createFrozenClock();
+  const sessions = createConsoleSessions({ authenticator, seal, clock, isPublicTls: () => false });
+  const now = clock.now().getTime();
+  const tokens = { normal: 'the-normal', admin: 'the-admin' };
+  const cookie = `${seal.cookieName}=${seal.seal({ tokens, since: now, used: now })}`;
+  const urlOf = (kind: string, url: string) => {
+    const call = request(cookie, { [TOKEN_HEADER]: kind });
+    call.url = url;
+    sessions.authorize(call);
+    return call.url;
+  };
+  expect(urlOf('normal', '/crawler/-/shop')).toBe('/crawler/the-normal/shop');
+  // Its second part is the name of an account, which is in the log and in the reply.
+  expect(urlOf('admin', '/accounts/-')).toBe('/accounts/-');
+  expect(urlOf('constructor', '/crawler/-/shop')).toBe('/crawler/-/shop');
+});
+
 test('only what the seal has made is a session', () => {
   const session = { tokens: { normal: 'a-token' }, since: 1, used: 2 };
   const sealed = seal.seal(session);
