@@ -30,7 +30,7 @@ export async function sendTrailersOnly(
   response.end();
   // As after trailers: the answer is complete, whether or not the client has ended its side.
   setImmediate(() => {
-    if (stream?.readableEnded === false) stream.close(constants.NGHTTP2_NO_ERROR);
+    if (!stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
   });
   return undefined;
 }
