@@ -73,3 +73,9 @@ test('a call of the operator without a token is told that it is missing', async 
   expect((await refusalOf(listAccounts({})))[0]).toBe('missing_token');
   expect((await refusalOf(listAccounts({}, { headers })))[0]).toBe('invalid_token');
 });
+
+test('FindRid without a rid is told that it is missing', async () => {
+  const { findRid } = createClient(ActivityService, transport());
+  expect(await refusalOf(findRid({}, { headers }))).toEqual(['missing_rid', 'rid']);
+  expect(await refusalOf(findRid({ rid: 'x' }, { headers }))).toEqual(['rid_not_found', 'rid']);
+});
