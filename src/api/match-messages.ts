@@ -29,7 +29,7 @@ export function toMatchFilter(message: WireFilter | undefined): MatchFilter | un
   const text = (name: 'urlContains' | 'host' | 'batch' | 'reason'): string | undefined => {
     const value = message[name].trim();
     if (value.length > MAX_TEXT) {
-      const field = name === 'urlContains' ? 'url_contains' : name;
+      const field = `filter.${name === 'urlContains' ? 'url_contains' : name}`;
       throw invalidField(field, `${field} must have at most ${MAX_TEXT} characters.`);
     }
     return value === '' ? undefined : value;
@@ -41,7 +41,7 @@ export function toMatchFilter(message: WireFilter | undefined): MatchFilter | un
     reason: text('reason'),
     cbStatus: message.cbStatus,
     originalStatus: message.originalStatus,
-    ...toRange(message),
+    ...toRange(message, 'filter.'),
   });
   return Object.keys(filter).length === 0 ? undefined : filter;
 }

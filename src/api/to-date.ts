@@ -16,16 +16,16 @@ export function toDate<Time extends Timestamp | undefined>(
 
 /**
  * Converts a range of times; both ends are optional. Throws `invalid` as {@link toDate} does, and for a
- * range that ends before it begins.
+ * range that ends before it begins. `path` leads to the fields, such as `filter.`.
  */
-export function toRange(range: {
-  readonly from?: Timestamp | undefined;
-  readonly to?: Timestamp | undefined;
-}): { readonly from: Date | undefined; readonly to: Date | undefined } {
-  const from = toDate('from', range.from);
-  const to = toDate('to', range.to);
+export function toRange(
+  range: { readonly from?: Timestamp | undefined; readonly to?: Timestamp | undefined },
+  path = '',
+): { readonly from: Date | undefined; readonly to: Date | undefined } {
+  const from = toDate(`${path}from`, range.from);
+  const to = toDate(`${path}to`, range.to);
   if (from !== undefined && to !== undefined && from > to) {
-    throw invalidField('from', 'from must not be later than to.');
+    throw invalidField(`${path}from`, `${path}from must not be later than ${path}to.`);
   }
   return { from, to };
 }

@@ -39,6 +39,7 @@ import {
 import { jsonOptions } from './json-options.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { exchangeKey, type RpcExchange, toCall } from './rpc-exchange.ts';
+import { sendTrailersOnly } from './trailers-only.ts';
 
 /** The collaborators of the mount. */
 export interface ConnectMountDeps {
@@ -167,7 +168,8 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     if (handler === undefined || mounted === undefined) throw new Error('not a path of the table');
     const contentType = request.headers['content-type'];
     requestNote(request).route = methodName(mounted.method.desc);
-    if (/^application\/grpc(?!-web)/.test(contentType ?? '')) writePlainMessages(response);
+    const isGrpc = /^application\/grpc(?!-web)/.test(contentType ?? '');
+    if (isGrpc) writePlainMessages(response);
     const exchange = newExchange(request, response);
     const values = createContextValues().set(exchangeKey, exchange);
     const incoming = universalRequestFromNodeRequest(request, response, undefined, values);
@@ -179,7 +181,9 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
       if (!shape.isFramed) dropCodingAndLength(sent.header);
       sent.body = checkedMessages(request, shape, mounted, exchange);
     }
-    const reply = await handler(sent);
+    const handled = await handler(sent);
+    const reply = isGrpc ? await sendTrailersOnly(handled, response) : handled;
+    if (reply === undefined) return;
     const replied =
       reply.body === undefined ? undefined : isText ? encodeText(reply.body) : reply.body;
     const body = replied === undefined ? {} : { body: paced(replied, () => breakOff(response)) };

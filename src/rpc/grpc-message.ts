@@ -7,13 +7,12 @@ import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
  * its error text, and cannot write that into a header when the quoted part ends within a character.
  */
 export function refuseWithFixedText(request: AnyRequest, response: AnyResponse): void {
-  const http1 = response as ServerResponse;
-  http1.writeHead(200, {
-    'content-type': request.headers['content-type'] ?? 'application/grpc',
-    'grpc-status': String(Code.InvalidArgument),
-    'grpc-message': 'The message is malformed.',
-  });
-  http1.end();
+  response.statusCode = 200;
+  response.setHeader('content-type', request.headers['content-type'] ?? 'application/grpc');
+  response.setHeader('grpc-status', String(Code.InvalidArgument));
+  response.setHeader('grpc-message', 'The message is malformed.');
+  // Headers that are sent by `end` are the end of the stream over HTTP/2, as gRPC requires here.
+  response.end();
 }
 
 /**
@@ -27,8 +26,13 @@ export function writePlainMessages(response: AnyResponse): void {
   http1.addTrailers = (trailers) => {
     const { 'grpc-message': message, ...rest } = trailers as Record<string, string>;
     if (message === undefined) addTrailers(trailers);
-    else addTrailers({ ...rest, 'grpc-message': plainlyEncoded(decodeURIComponent(message)) });
+    else addTrailers({ ...rest, 'grpc-message': plainMessage(message) });
   };
+}
+
+/** A percent-encoded grpc-message in the encoding of {@link writePlainMessages}. */
+export function plainMessage(message: string): string {
+  return plainlyEncoded(decodeURIComponent(message));
 }
 
 function plainlyEncoded(text: string): string {

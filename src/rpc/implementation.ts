@@ -1,9 +1,12 @@
 import type { Message } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
-import type { Method } from '../api/method.ts';
+import { nameInlinedFields } from '../api/inlined-fields.ts';
+import type { Call, Method } from '../api/method.ts';
 import { assertNotDrained, untilAborted } from '../api/until-aborted.ts';
 import { raceAbort } from '../domain/race-abort.ts';
 import { noted, toCall } from './rpc-exchange.ts';
+
+type UnaryMethod = Extract<Method, { kind: 'unary' }>;
 
 /**
  * The function that Connect calls for a method. A stream ends with UNAVAILABLE when `draining` is
@@ -12,7 +15,7 @@ import { noted, toCall } from './rpc-exchange.ts';
 export function toImplementation(method: Method, draining: AbortSignal) {
   if (method.kind === 'unary') {
     return (request: Message, context: HandlerContext) => {
-      const work = method.handle(noted(request, context), toCall(context));
+      const work = handled(method, noted(request, context), toCall(context));
       return context.timeoutMs() === undefined ? work : raceAbort(work, context.signal);
     };
   }
@@ -27,6 +30,14 @@ export function toImplementation(method: Method, draining: AbortSignal) {
     yield* method.handle(all, toCall(context));
     assertNotDrained(draining, method.desc);
   };
+}
+
+async function handled(method: UnaryMethod, request: Message, call: Call): Promise<object> {
+  try {
+    return await method.handle(request, call);
+  } catch (error) {
+    throw nameInlinedFields(error, method.desc.input);
+  }
 }
 
 async function* notedEach(requests: AsyncIterable<Message>, context: HandlerContext) {

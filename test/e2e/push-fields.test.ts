@@ -119,7 +119,7 @@ async function pushByStream(
 
 const shared = shareApp();
 
-test('a push with a wrong field is refused by the name of the field, over gRPC and REST', async () => {
+test('a push with a wrong field is refused by the path of the field over gRPC, by its name over REST', async () => {
   const app = shared();
   const hook = await createPaused(app, 'hook');
   const { push } = createClient(PushService, createGrpcTransport({ baseUrl: app.url }));
@@ -128,7 +128,8 @@ test('a push with a wrong field is refused by the name of the field, over gRPC a
     const request = fromJson(PushRequestSchema, { ...item, token: NORMAL, crawler: 'hook' });
     const failure = ConnectError.from(await push(request).catch((error: unknown) => error));
     const [violation] = failure.findDetails(BadRequestSchema)[0]?.fieldViolations ?? [];
-    expect([field, failure.code, violation?.field]).toEqual([field, 3, field]);
+    const path = 'parameters' in wrong ? `parameters.${field}` : field;
+    expect([field, failure.code, violation?.field]).toEqual([field, 3, path]);
 
     const { url, ...query } = flat(item);
     const more = Object.entries(query).map(([name, value]) => {

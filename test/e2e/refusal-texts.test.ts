@@ -180,20 +180,25 @@ test('settings of deliveries are refused for a storage crawler, unless they are 
 const LATER = { from: '2026-02-01T00:00:00Z', to: '2026-01-01T00:00:00Z' };
 
 test.each([
-  ['POST', '/replay', LATER],
-  ['POST', '/act', { action: 'replay', filter: LATER }],
-  ['POST', '/act', { action: 'remove_jobs', filter: LATER }],
-  ['POST', '/push_again', LATER],
-  ['GET', `/deliveries?filter.from=${LATER.from}&filter.to=${LATER.to}`, undefined],
-])('%s %s with a range that ends before it begins is refused', async (method, path, body) => {
-  await using app = await startApp();
-  const crawler = await createCrawler(app, 'shop', { callback_url: 'http://127.0.0.1:3000/hook' });
-  const reply = await app.rest(method, crawler.path + path, body);
-  expect([reply.status, reply.json]).toEqual([
-    422,
-    expect.objectContaining({ code: 'invalid_from', field: 'from' }),
-  ]);
-});
+  ['POST', '/replay', LATER, 'from'],
+  ['POST', '/act', { action: 'replay', filter: LATER }, 'filter.from'],
+  ['POST', '/act', { action: 'remove_jobs', filter: LATER }, 'filter.from'],
+  ['POST', '/push_again', LATER, 'from'],
+  ['GET', `/deliveries?filter.from=${LATER.from}&filter.to=${LATER.to}`, undefined, 'filter.from'],
+])(
+  '%s %s with a range that ends before it begins is refused',
+  async (method, path, body, field) => {
+    await using app = await startApp();
+    const crawler = await createCrawler(app, 'shop', {
+      callback_url: 'http://127.0.0.1:3000/hook',
+    });
+    const reply = await app.rest(method, crawler.path + path, body);
+    expect([reply.status, reply.json]).toEqual([
+      422,
+      expect.objectContaining({ code: 'invalid_from', field }),
+    ]);
+  },
+);
 
 test.each(['replay', 'push_again'])(
   '%s names a text among its rids that cannot be one',

@@ -100,3 +100,25 @@ test('what cannot be read or requested is refused by its reason', async () => {
   expect(inside.json.error).toContain('address_not_allowed');
   expect((await read('nonsense')).status).toBe(422);
 });
+
+const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
+
+test.each([
+  ['a page of the site, well-formed', '<html><body>Not here.</body></html>', 409],
+  ['a picture', PNG, 409],
+  ['a text without a URL', 'Not here.\n', 409],
+  ['an empty list of URLs', urlset([]), 200],
+  ['an empty index', `<sitemapindex ${XMLNS}/>`, 200],
+  ['an empty text', '\n', 200],
+  ['entries of another root', '<map><url><loc>http://a.example/</loc></url></map>', 200],
+])('%s, read as a sitemap', async (_title, body, status) => {
+  await using site = await startSite({
+    routes: { '/sitemap.xml': answer('text/html', () => body) },
+  });
+  const path = `/sitemap?token=${NORMAL}&url=${site.url}/sitemap.xml`;
+  const reply = await shared().rest('GET', path);
+  expect(reply.status).toBe(status);
+  if (status === 409) {
+    expect(reply.json).toMatchObject({ code: 'sitemap_unreadable', reason: 'not_a_sitemap' });
+  }
+});

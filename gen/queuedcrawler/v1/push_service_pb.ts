@@ -96,8 +96,8 @@ export type PushRequest = Message<"queuedcrawler.v1.PushRequest"> & {
   parameters?: CrawlParameters | undefined;
 
   /**
-   * A JSON text of at most 1,024 bytes that comes back with the result, stored or delivered, and in lists. Characters
-   * beyond ASCII come back as JSON escapes.
+   * A JSON text of at most 1,024 characters that comes back with the result, stored or delivered, and in lists. A character
+   * beyond ASCII comes back as its JSON escape, and counts as these six characters.
    *
    * @generated from field: optional string metadata = 11;
    */

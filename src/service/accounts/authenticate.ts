@@ -122,9 +122,16 @@ export function createAuthenticator(deps: {
           'The account service is off: the operator has not set ADMIN_TOKEN.',
         );
       }
-      const wrong = invalidToken('The admin token is not valid.');
-      if (token === undefined) throw wrong;
-      if (!isAdminToken(token)) throw refuse(remote, wrong);
+      if (token === undefined) {
+        throw new DomainError(
+          'unauthenticated',
+          'missing_token',
+          'The admin token is missing. It goes into a header (Authorization: Bearer TOKEN).',
+        );
+      }
+      if (!isAdminToken(token)) {
+        throw refuse(remote, invalidToken('The admin token is not valid.'));
+      }
     },
     isAdmin: isAdminToken,
     knows(token) {

@@ -83,7 +83,8 @@ export function createPushAgain(deps: {
     crawlerName: string,
     { batch: name, from, to, rids, reason, originalStatus, matches }: AgainSelection,
   ): Promise<FailedSelection> {
-    const { accountId, tokenType, crawlerId, delivery } = await access.find(owner, crawlerName);
+    const crawler = await access.find(owner, crawlerName, 'crawler');
+    const { accountId, tokenType, crawlerId, delivery } = crawler;
     const batch = name === '' ? undefined : await store.batches.get(crawlerId, name, clock.now());
     if (name !== '' && batch === undefined) throw batchNotFound(name);
     const { delivers } = deliveryModes[delivery];

@@ -14,10 +14,14 @@ import { createExpiringCache } from './expiring-cache.ts';
  */
 export interface CrawlerAccess {
   /**
-   * Reads the crawler from the store, for calls whose field is `name`. Throws `not_found`, or
-   * `forbidden` when the crawler was made with the account's other token.
+   * Reads the crawler from the store. `field` is the field of the call that names it, `name` unless
+   * given. Throws `not_found`, or `forbidden` when the crawler was made with the account's other token.
    */
-  find(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler>;
+  find(
+    owner: TokenOwner,
+    reference: CrawlerReference,
+    field?: 'name' | 'crawler',
+  ): Promise<Crawler>;
   /** As {@link find}, but returns undefined when no crawler has this name any more, or ever had. */
   findIfAny(owner: TokenOwner, reference: CrawlerReference): Promise<Crawler | undefined>;
   /**
@@ -105,10 +109,10 @@ export function createCrawlerAccess(deps: {
   }
 
   return {
-    async find(owner, reference) {
+    async find(owner, reference, field = 'name') {
       const { accountId } = owner.account;
-      const name = referencedName(owner, reference, 'name');
-      return checked(owner, name, await deps.crawlers.findByName(accountId, name), 'name');
+      const name = referencedName(owner, reference, field);
+      return checked(owner, name, await deps.crawlers.findByName(accountId, name), field);
     },
     async findIfAny(owner, reference) {
       const { accountId } = owner.account;

@@ -11,6 +11,8 @@ export interface SitemapEntry {
 
 /** Longer addresses cannot be pushed. */
 const MAX_URL = 8_192;
+/** Roots of sitemaps, which may be empty. */
+const ROOTS: readonly string[] = ['urlset', 'sitemapindex'];
 const MAX_DATE = 64;
 /** Elements within each other. A sitemap needs three, and its extensions a few more. */
 const MAX_DEPTH = 32;
@@ -20,7 +22,8 @@ const MAX_TOKEN = 1024 * 1024;
 /**
  * Reads a sitemap, or an index of sitemaps, piece by piece; or a plain text with a URL a line. Throws an
  * Error for XML that is not well-formed, that nests deeper than {@link MAX_DEPTH}, or that has a longer tag,
- * text or comment than {@link MAX_TOKEN}.
+ * text or comment than {@link MAX_TOKEN}. `end` throws one for XML that has neither an entry nor a root of
+ * {@link ROOTS}, and for a text that is not empty and has no URL.
  */
 export function createSitemapParser(isXml: boolean): {
   /** Returns the entries that end in this piece. */
@@ -48,6 +51,8 @@ function xmlParser() {
   const parser = new SaxesParser();
   let found: SitemapEntry[] = [];
   const path: string[] = [];
+  /** Whether it has the root of a sitemap, or an entry. */
+  let isSitemap = false;
   let loc = '';
   let lastmod = '';
   /** Since the last tag, text or comment ended. */
@@ -63,7 +68,9 @@ function xmlParser() {
   });
   parser.on('opentag', ({ name }) => {
     onToken();
-    if (path.push(localName(name)) > MAX_DEPTH) throw new Error('the elements nest too deep');
+    const depth = path.push(localName(name));
+    if (depth > MAX_DEPTH) throw new Error('the elements nest too deep');
+    if (depth === 1) isSitemap = ROOTS.includes(localName(name));
     if (['url', 'sitemap'].includes(path.at(-1) ?? '')) {
       loc = '';
       lastmod = '';
@@ -85,6 +92,7 @@ function xmlParser() {
     path.pop();
     if (element === 'url' || element === 'sitemap') {
       found.push(...toEntry(loc, lastmod, element === 'sitemap'));
+      isSitemap ||= found.length > 0;
     }
   });
   const take = (): SitemapEntry[] => {
@@ -101,6 +109,7 @@ function xmlParser() {
     },
     end() {
       parser.close();
+      if (!isSitemap) throw new Error('it has neither the root nor an entry of a sitemap');
       return take();
     },
   };
@@ -112,13 +121,24 @@ function localName(name: string): string {
 
 function lineParser() {
   let rest = '';
-  const ofLines = (lines: readonly string[]) => lines.flatMap((line) => toEntry(line, '', false));
+  let hasText = false;
+  let hasUrl = false;
+  const ofLines = (lines: readonly string[]) => {
+    const entries = lines.flatMap((line) => toEntry(line, '', false));
+    hasText ||= lines.some((line) => line.trim() !== '');
+    hasUrl ||= entries.length > 0;
+    return entries;
+  };
   return {
     write(text: string) {
       const lines = (rest + text).split('\n');
       rest = (lines.pop() ?? '').slice(0, MAX_URL + 1);
       return ofLines(lines);
     },
-    end: () => ofLines([rest]),
+    end() {
+      const entries = ofLines([rest]);
+      if (hasText && !hasUrl) throw new Error('it has no URL');
+      return entries;
+    },
   };
 }

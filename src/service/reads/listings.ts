@@ -4,7 +4,7 @@ import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { defined } from '../../domain/defined.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
-import { ridNotFound } from '../../domain/errors.ts';
+import { missingField, ridNotFound } from '../../domain/errors.ts';
 import type { MatchFilter } from '../../domain/match-filter.ts';
 import { isRid } from '../../domain/rid.ts';
 import type {
@@ -149,6 +149,7 @@ export function createListings(deps: {
     },
 
     async find(owner, rid) {
+      if (rid === '') throw missingField('rid');
       if (!isRid(rid)) throw ridNotFound('job', rid);
       const { job, delivery, result } = await listings.locate(rid);
       const { accountId } = owner.account;
