@@ -39,7 +39,7 @@ test.skipIf(!canMount)(
         headers: { authorization: `Bearer ${ADMIN}` },
       });
     // They are in the log of the database, so that its file is still small.
-    await push(400);
+    await push(1_000);
     const reply = await backUp();
     const lines = (await reply.text()).trimEnd().split('\n');
     const last = JSON.parse(lines.at(-1) ?? '') as { error: string; code: string };

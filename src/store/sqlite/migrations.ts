@@ -270,7 +270,93 @@ export const migrations: readonly string[] = [
   `,
   // It is the sum of the other counters.
   'ALTER TABLE dispatch DROP COLUMN pushed;',
+  // Rows that may be long are no longer in the tree of their keys, see decision 052.
+  [
+    withRowids('jobs', [
+      "rid TEXT PRIMARY KEY NOT NULL, crawler_id TEXT NOT NULL, account_id TEXT NOT NULL, host TEXT NOT NULL DEFAULT ''",
+      'state TEXT NOT NULL, due_at INTEGER NOT NULL, priority INTEGER NOT NULL DEFAULT 5, gen INTEGER NOT NULL DEFAULT 0',
+      'retry INTEGER NOT NULL DEFAULT 0, attempt INTEGER NOT NULL DEFAULT 0, epoch INTEGER, first_tried_at INTEGER',
+      'crashes INTEGER NOT NULL DEFAULT 0, size INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL',
+      'queue_deadline INTEGER, not_before INTEGER, batch_id TEXT, batch TEXT, unique_key TEXT, again_of TEXT',
+      'last_failure TEXT, climbed TEXT, traceparent TEXT, method TEXT NOT NULL, content_type TEXT, url TEXT NOT NULL',
+      'parameters TEXT NOT NULL, callback_headers TEXT NOT NULL, metadata TEXT, tries TEXT, body BLOB',
+    ]),
+    `
+    CREATE INDEX jobs_next ON jobs (crawler_id, gen, due_at, rid) WHERE state <> 'running';
+    CREATE INDEX jobs_retrying ON jobs (crawler_id, gen, due_at, rid) WHERE state = 'retrying';
+    CREATE INDEX jobs_running ON jobs (crawler_id, epoch) WHERE state = 'running';
+    CREATE INDEX jobs_deadline ON jobs (queue_deadline)
+      WHERE queue_deadline IS NOT NULL AND state = 'waiting' AND first_tried_at IS NULL;
+    CREATE INDEX jobs_by_batch ON jobs (batch_id, state, gen, not_before) WHERE batch_id IS NOT NULL;
+    CREATE INDEX jobs_by_host ON jobs
+      (crawler_id, gen, host, due_at - (priority - 5) * 3600000, rid, due_at) WHERE state <> 'running';
+    CREATE INDEX jobs_urgent ON jobs (crawler_id, gen, due_at - (priority - 5) * 3600000, rid, due_at, host)
+      WHERE state <> 'running' AND priority > 5;
+    CREATE INDEX jobs_scheduled ON jobs (crawler_id, gen, not_before)
+      WHERE not_before IS NOT NULL AND state = 'waiting';
+    `,
+    withRowids('deliveries', [
+      'rid TEXT PRIMARY KEY NOT NULL, crawler_id TEXT NOT NULL, page_id INTEGER NOT NULL, state TEXT NOT NULL, due_at INTEGER',
+      'attempt INTEGER NOT NULL, epoch INTEGER, created_at INTEGER NOT NULL, expires_at INTEGER NOT NULL',
+      'cb_status INTEGER NOT NULL, original_status INTEGER NOT NULL, size INTEGER NOT NULL, batch_id TEXT',
+      'traceparent TEXT, content_type TEXT NOT NULL, url TEXT NOT NULL, pushed_url TEXT NOT NULL',
+      "attempts TEXT NOT NULL DEFAULT '[]', extras TEXT NOT NULL, callback_headers TEXT NOT NULL, answers TEXT, request TEXT",
+    ]),
+    `
+    CREATE INDEX deliveries_due ON deliveries (crawler_id, due_at, rid) WHERE state = 'due';
+    CREATE INDEX deliveries_retried ON deliveries (crawler_id, due_at, rid) WHERE state = 'due' AND attempt > 0;
+    CREATE INDEX deliveries_sending ON deliveries (crawler_id, epoch) WHERE state = 'sending';
+    CREATE INDEX deliveries_created ON deliveries (crawler_id, created_at, rid);
+    CREATE INDEX deliveries_expiry ON deliveries (expires_at);
+    CREATE INDEX deliveries_failed ON deliveries (crawler_id, created_at, rid) WHERE state = 'failed';
+    CREATE INDEX deliveries_failed_crawls ON deliveries (crawler_id, created_at, rid) WHERE cb_status <> 200;
+    CREATE INDEX deliveries_by_batch ON deliveries (batch_id, created_at, rid, cb_status) WHERE batch_id IS NOT NULL;
+    `,
+    withRowids('results', [
+      'rid TEXT PRIMARY KEY NOT NULL, account_id TEXT NOT NULL, token_type TEXT NOT NULL, crawler_id TEXT, page_id INTEGER NOT NULL',
+      'stored_at INTEGER NOT NULL, expires_at INTEGER NOT NULL, held_until INTEGER, seq INTEGER NOT NULL DEFAULT 0',
+      'cb_status INTEGER NOT NULL, original_status INTEGER NOT NULL, size INTEGER NOT NULL DEFAULT 0, batch_id TEXT',
+      "coding TEXT NOT NULL DEFAULT 'gzip', content_type TEXT NOT NULL, page_key TEXT, url TEXT NOT NULL",
+      'pushed_url TEXT NOT NULL, extras TEXT NOT NULL, request TEXT',
+    ]),
+    `
+    CREATE INDEX results_by_time ON results (account_id, token_type, stored_at, rid);
+    CREATE INDEX results_by_url ON results (account_id, token_type, pushed_url, stored_at, rid);
+    CREATE INDEX results_by_seq ON results (account_id, token_type, seq, size, rid);
+    CREATE INDEX results_by_crawler ON results (crawler_id, seq, size, rid) WHERE crawler_id IS NOT NULL;
+    CREATE INDEX results_by_batch ON results (batch_id, seq, size, cb_status) WHERE batch_id IS NOT NULL;
+    CREATE INDEX results_failed ON results (account_id, token_type, seq) WHERE cb_status <> 200;
+    CREATE INDEX results_failed_by_crawler ON results (crawler_id, seq) WHERE cb_status <> 200;
+    CREATE INDEX results_failed_by_time ON results (crawler_id, stored_at, rid)
+      WHERE cb_status <> 200 AND crawler_id IS NOT NULL;
+    CREATE INDEX results_expiry ON results (expires_at);
+    CREATE INDEX results_held ON results (account_id, token_type) WHERE held_until IS NOT NULL;
+    `,
+    withRowids('media', [
+      "id TEXT PRIMARY KEY NOT NULL, account_id TEXT NOT NULL DEFAULT '', expires_at INTEGER NOT NULL",
+      'content_type TEXT NOT NULL, bytes BLOB NOT NULL',
+    ]),
+    'CREATE INDEX media_expiry ON media (expires_at);',
+    withRowids('push_requests', [
+      'crawler_id TEXT NOT NULL, request_id TEXT NOT NULL, expires_at INTEGER NOT NULL, outcomes TEXT NOT NULL',
+    ]),
+    `
+    CREATE UNIQUE INDEX push_requests_by_id ON push_requests (crawler_id, request_id);
+    CREATE INDEX push_requests_expiry ON push_requests (expires_at);
+    `,
+  ].join(''),
 ];
+
+/** Makes the table anew, with rowids and these columns, and all of its rows. */
+function withRowids(table: string, columns: readonly string[]): string {
+  const names = columns.flatMap((some) => some.split(', ').map((each) => each.split(' ')[0]));
+  return `
+    CREATE TABLE new_${table} (${columns.join(', ')});
+    INSERT INTO new_${table} (${names.join(', ')}) SELECT ${names.join(', ')} FROM ${table};
+    DROP TABLE ${table};
+    ALTER TABLE new_${table} RENAME TO ${table};
+  `;
+}
 
 /** The newest version of the schema. */
 export const SCHEMA_VERSION = FIRST_VERSION + migrations.length - 1;

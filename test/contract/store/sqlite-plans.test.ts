@@ -147,3 +147,14 @@ test('a part of failed crawls ends in time, whatever is selected', () => {
   expect(parts).toBe(6);
   database.close();
 });
+
+test('rows that may be long are not in the tree of their keys', () => {
+  const database = new DatabaseSync(':memory:');
+  migrate(database);
+  // A search for a key would read each of them that it passes, to its end.
+  const long = ['jobs', 'deliveries', 'results', 'pages', 'page_pieces', 'media', 'push_requests'];
+  const tables = database.prepare('SELECT name, wr FROM pragma_table_list').all();
+  const withoutRowid = tables.filter(({ wr }) => wr === 1).map(({ name }) => name);
+  expect(tables.map(({ name }) => name)).toEqual(expect.arrayContaining(long));
+  expect(withoutRowid.filter((name) => long.includes(String(name)))).toEqual([]);
+});
