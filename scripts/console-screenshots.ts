@@ -34,6 +34,7 @@ const wanted = process.argv.slice(2);
 
 await mkdir(folder, { recursive: true });
 await using scene = await startConsoleScene();
+await using sites = new AsyncDisposableStack();
 // Work for all the time that the pictures take.
 await scene.push(
   'flights',
@@ -62,8 +63,9 @@ async function pushToManyHosts(name: string): Promise<void> {
   const { rest } = scene.app;
   await rest('POST', `/crawler/${NORMAL}`, { name, concurrency: 4 });
   await rest('POST', `/crawler/${NORMAL}/${name}/hosts/pause?host=paused.example`);
-  const sites = await Promise.all([startSite(), startSite()]);
-  const hosts = ['http://paused.example', 'http://127.0.0.1:59998', ...sites.map(({ url }) => url)];
+  const quick = sites.use(await startSite());
+  const slow = sites.use(await startSite());
+  const hosts = ['http://paused.example', 'http://127.0.0.1:59998', quick.url, slow.url];
   const items = hosts.flatMap((host, at) =>
     Array.from({ length: 40 + 35 * at }, (_, n) => {
       return { url: `${host}${at === 3 ? `/delay/${300 + n}` : `/page/${n}`}` };
