@@ -5,10 +5,7 @@ import { mapListing, partStart, partStartFrom, takePart } from '../listing-curso
 import { LISTING_SCAN, type Listing, type ListingPart } from '../listing-store.ts';
 import { matching, type Sql, type SqlRow, toDate, toOptionalText } from './sql.ts';
 
-/**
- * Other calls wait as long for one part. A row with a body of a megabyte takes 6 ms, whatever is read of
- * it: SQLite compares whole records when it searches for a `rid`.
- */
+/** Other calls wait as long for one part. The request that a row keeps may have a megabyte. */
 const PART_MS = 20;
 
 /**
