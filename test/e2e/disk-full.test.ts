@@ -8,8 +8,8 @@ import { eventually } from '../support/eventually.ts';
 import { readMetric, startProcess } from '../support/service-process.ts';
 import { startSite } from '../support/site.ts';
 
-const DISK_MIB = 24;
-const BALLAST_MIB = 14;
+const DISK_MIB = 48;
+const BALLAST_MIB = 38;
 
 /** Runs a command where `folder` is a small disk of its own with a file that fills more than half of it. */
 function onSmallDisk(folder: string): string[] {

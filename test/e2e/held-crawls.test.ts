@@ -114,7 +114,7 @@ test('the console, doctor and find show a full storage', async () => {
   await job.context().close();
   const page = await browser.open('/crawlers/keeper', NORMAL);
   const notice = page.getByRole('alert').filter({ hasText: 'Storage full' });
-  await notice.getByText(/Since .*: the account has stored/).waitFor();
+  await notice.getByText(/Began .*: the account has stored/).waitFor();
   const link = notice.getByRole('link', { name: 'Storage' });
   expect(await link.getAttribute('href')).toMatch(/\/storage$/);
   // The page follows by itself.
