@@ -186,6 +186,7 @@ class Life {
         this.#second += 100;
         this.#lease = undefined;
         await this.#leaseNow(crawler);
+        await this.#readDueOf([...this.#running.keys()]);
         this.#takeOver();
         return;
       case 'delete_crawler':
@@ -308,6 +309,20 @@ class Life {
     if (this.#lease === undefined) throw new Error('the lease was refused');
     await renewLease(this.#bench.store, this.#lease, TTL_MS, now);
     return this.#lease;
+  }
+
+  /**
+   * A store that opens anew may have put jobs back at the time of this machine, which is earlier than the
+   * times here: then they are due since then.
+   */
+  async #readDueOf(rids: readonly string[]): Promise<void> {
+    for (const rid of rids) {
+      const dueAt = (await this.#bench.store.listings.locate(rid)).job?.dueAt;
+      if (dueAt === undefined) continue;
+      const before = this.#due(rid);
+      expect(dueAt.getTime()).toBeLessThanOrEqual(before.dueAt.getTime());
+      this.#model.due.set(rid, { ...before, dueAt });
+    }
   }
 
   /** What was running goes back to the queue, with the lease. */
