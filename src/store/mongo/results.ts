@@ -4,7 +4,7 @@ import { chargedBytes, chargedRecordBytes } from '../../domain/quotas.ts';
 import type { StoredResult } from '../../domain/result.ts';
 import { createRid } from '../../domain/rid.ts';
 import { parsePageStart, ridsPage } from '../cursor.ts';
-import type { ResultScope, ResultStore, RidsPage } from '../store.ts';
+import type { ResultScope, ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
 import type { Lanes } from './lanes.ts';
 import { isInserted } from './mongo-errors.ts';
@@ -34,31 +34,6 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
       .find({ scope: scopeKey(scope), heldUntil: { $exists: true } }, { projection: { _id: 1 } })
       .toArray();
     return new Set(held.map(({ _id }) => _id));
-  }
-
-  async function ridsOf(
-    scope: ResultScope,
-    page: RidsPage,
-  ): Promise<{ rids: string[]; cursor: string | undefined }> {
-    const { order, after } = parsePageStart(page);
-    const direction = order === 'asc' ? 1 : -1;
-    const documents = await collections.results
-      .find(
-        { scope: scopeKey(scope), ...behind('storedAt', after, direction) },
-        { projection: { storedAt: 1 } },
-      )
-      .sort({ storedAt: direction, _id: direction })
-      .limit(page.limit)
-      .toArray();
-    const found = documents.map(({ _id, storedAt }) => ({ rid: _id, at: storedAt }));
-    const { rids, cursor } = ridsPage(order, found);
-    // Not in the filter, which the index could not answer without reading the results then.
-    const held = await heldRids(scope);
-    const shown = held.size === 0 ? rids : rids.filter((rid) => !held.has(rid));
-    // A page without any is behind the last.
-    return shown.length === 0 && cursor !== undefined
-      ? ridsOf(scope, { ...page, cursor })
-      : { rids: shown, cursor };
   }
 
   return {
@@ -132,7 +107,28 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
 
     remove: (scope, rids) => remove(scopeKey(scope), rids),
 
-    rids: ridsOf,
+    async rids(scope, page) {
+      const { order, after } = parsePageStart(page);
+      const direction = order === 'asc' ? 1 : -1;
+      // By their names, as the index does not tell which results are held.
+      const held = await heldRids(scope);
+      const documents = await collections.results
+        .find(
+          {
+            scope: scopeKey(scope),
+            ...behind('storedAt', after, direction),
+            ...(held.size === 0 ? {} : { _id: { $nin: [...held] } }),
+          },
+          { projection: { storedAt: 1 } },
+        )
+        .sort({ storedAt: direction, _id: direction })
+        .limit(page.limit)
+        .toArray();
+      return ridsPage(
+        order,
+        documents.map(({ _id, storedAt }) => ({ rid: _id, at: storedAt })),
+      );
+    },
 
     async count(scope) {
       const all = await collections.results.countDocuments({ scope: scopeKey(scope) });
