@@ -170,8 +170,7 @@ function toWireType(scalar: ScalarType): number {
 function scanMessage(scan: BinaryScan, fields: Fields, end: number, depth: number): void {
   if (depth > MAX_DEPTH) throw malformed(`it nests deeper than ${MAX_DEPTH}`);
   while (scan.at < end) {
-    const tag = readVarint(scan, end);
-    if (tag > 0xffffffff) throw malformed('a tag is too large');
+    const tag = readTag(scan, end);
     const number = Math.floor(tag / 8);
     const wireType = tag % 8;
     count(scan);
@@ -244,8 +243,8 @@ function skip(
 function skipGroup(scan: BinaryScan, number: number, end: number, depth: number): void {
   if (depth > MAX_DEPTH) throw malformed(`it nests deeper than ${MAX_DEPTH}`);
   for (;;) {
-    const tag = readVarint(scan, end);
-    if (tag > 0xffffffff || tag < 8) throw malformed('a tag is not valid');
+    const tag = readTag(scan, end);
+    if (tag < 8) throw malformed('a tag is not valid');
     count(scan);
     if (tag % 8 === END_GROUP) {
       if (Math.floor(tag / 8) !== number) throw malformed('a group ends that did not begin');
@@ -253,6 +252,14 @@ function skipGroup(scan: BinaryScan, number: number, end: number, depth: number)
     }
     skip(scan, tag % 8, Math.floor(tag / 8), end, depth);
   }
+}
+
+/** Reads a tag: 32 bits, in at most five bytes, as decoders take it. */
+function readTag(scan: BinaryScan, end: number): number {
+  const began = scan.at;
+  const tag = readVarint(scan, end);
+  if (tag > 0xffffffff || scan.at - began > 5) throw malformed('a tag is too large');
+  return tag;
 }
 
 /** Reads a length, and returns the position after the bytes it covers. */
