@@ -7,7 +7,13 @@ import { assertValidRequest } from './assert-valid-request.ts';
 import { cancelUnsentStreams } from './cancel-streams.ts';
 import { ACCEPT_ENCODING } from './content-decoder.ts';
 import { makeHeadersOverflowCheap } from './headers-overflow.ts';
-import type { HttpClient, HttpError, HttpRequest, HttpResponse } from './http-client.ts';
+import type {
+  HttpClient,
+  HttpError,
+  HttpRequest,
+  HttpResponse,
+  RequestBody,
+} from './http-client.ts';
 import { httpError, toHttpError } from './http-failures.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import type { NetworkSettings } from './network-settings.ts';
@@ -187,18 +193,23 @@ function dispatchOptions(url: URL, request: HttpRequest): Dispatcher.DispatchOpt
   if (authorization !== undefined && !names.has('authorization')) {
     headers.push('authorization', authorization);
   }
-  const { body } = request;
-  const inPieces = body !== undefined && body.length > WHOLE_BODY_BYTES;
-  if (inPieces) headers.push('content-length', `${body.length}`);
+  const body = dispatchBody(request.body);
+  if (body instanceof Readable) headers.push('content-length', `${request.body?.byteLength}`);
   return {
     origin: url.origin,
     path: pathAndQuery(url),
     method: request.method,
     headers,
-    body: inPieces ? Readable.from(splitBody(body)) : (body ?? null),
+    body,
     headersTimeout: 0,
     bodyTimeout: 0,
   };
+}
+
+function dispatchBody(body: RequestBody | undefined): Readable | Uint8Array | null {
+  if (body === undefined) return null;
+  if (!(body instanceof Uint8Array)) return Readable.from(body, { highWaterMark: 1 });
+  return body.byteLength > WHOLE_BODY_BYTES ? Readable.from(splitBody(body)) : body;
 }
 
 function* splitBody(body: Uint8Array): Generator<Uint8Array> {

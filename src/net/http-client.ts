@@ -13,12 +13,21 @@ export interface Room {
   reset(): void;
 }
 
+/** A body that is made while it is sent, and anew each time it is read. */
+export interface BodyInPieces extends AsyncIterable<Uint8Array> {
+  /** Of all pieces together. */
+  readonly byteLength: number;
+}
+
+/** What a request sends. */
+export type RequestBody = Uint8Array | BodyInPieces;
+
 /** A request of the service's one HTTP client. */
 export interface HttpRequest {
   readonly url: string | URL;
   readonly method: string;
   readonly headers?: readonly (readonly [string, string])[];
-  readonly body?: Uint8Array;
+  readonly body?: RequestBody;
   /** For the whole exchange, from the look-up of the name to the last byte. */
   readonly timeoutMs: number;
   /** Until a connection is established; default `timeoutMs`. */

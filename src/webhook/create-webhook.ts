@@ -12,10 +12,11 @@ import { discard } from '../domain/discard.ts';
 import type { HeaderPair } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
-import type { HttpClient } from '../net/http-client.ts';
+import type { HttpClient, RequestBody } from '../net/http-client.ts';
 import { type CallbackTarget, callbackTarget } from './callback-target.ts';
 import { deliveryHeaders } from './delivery-headers.ts';
 import { headerValue } from './header-value.ts';
+import { plainBody } from './plain-body.ts';
 import { post } from './post.ts';
 import { deliveryError, probeError, toEndpointAnswer } from './post-verdict.ts';
 import { idOfResults, resultLines, TooLong } from './result-lines.ts';
@@ -147,7 +148,7 @@ async function oneByOne(
 
 /** A POST before it is addressed. */
 interface Message {
-  readonly body: Uint8Array;
+  readonly body: RequestBody;
   readonly headers: readonly HeaderPair[];
 }
 
@@ -240,7 +241,7 @@ async function messageOfResults(
     ...(isPlain ? [] : [['Content-Encoding', 'gzip'] as const]),
     ['webhook-results', String(deliveries.length)],
   ];
-  const body: SentBody = { bytes, isGzip: !isPlain };
+  const body: SentBody = { isGzip: !isPlain, bytes };
   const signatures = await signedHeaders(crawler.webhookSecrets, message, body);
   const { traceparent } = deliveries[0] ?? {};
   const trace: HeaderPair[] = traceparent === undefined ? [] : [['traceparent', traceparent]];
@@ -263,13 +264,15 @@ async function deliveryMessage(
 ): Promise<Message> {
   const isPlain = isUncompressed(uncompressedHosts, hostname);
   const { plain } = delivery;
-  const bytes = isPlain ? (plain ?? (await decompress(delivery.body))) : delivery.body;
-  const body: SentBody = { bytes, isGzip: !isPlain, ...defined({ plain }) };
+  const body: SentBody = isPlain
+    ? { isGzip: false, bytes: plain ?? (await plainBody(delivery.body)) }
+    : { isGzip: true, bytes: delivery.body, ...defined({ plain }) };
   const message = { id: delivery.rid, sentAt: wallNow(clock) };
   const signatures = await signedHeaders(crawler.webhookSecrets, message, body);
   // Left to the garbage collector, pages make its full runs five times as frequent.
   if (!isPlain && plain !== undefined) discard(plain);
-  return { body: bytes, headers: [...unsignedHeaders(delivery, botName, isPlain), ...signatures] };
+  const headers = [...unsignedHeaders(delivery, botName, isPlain), ...signatures];
+  return { body: body.bytes, headers };
 }
 
 const deliveryBot = (botName: string): DeliveryHeader => [

@@ -255,7 +255,7 @@ test.each([
   });
   const crawler = webhookCrawler({ callbackUrl: `https://${hostname}/hook` });
   await deliver(crawler, deliveryOf('plain'), never);
-  expect(Buffer.from(sent[0]?.body ?? []).toString()).toBe('plain');
+  expect(sent[0]?.body).toEqual(Buffer.from('plain'));
 });
 
 describe('signatures', () => {
@@ -299,7 +299,7 @@ describe('signatures', () => {
   });
 
   test('not by an expired secret; none without secrets', async () => {
-    const expired = { secret: createWebhookSecret(), expiresAt: new Date(Date.now() - 1) };
+    const expired = { secret: createWebhookSecret(), expiresAt: new Date(Date.now() - 60_000) };
     const post = await delivered(deliveryOf('x'), { webhookSecrets: [expired] });
     expect(Object.keys(post.headers).filter((name) => name.startsWith('webhook-'))).toEqual([]);
   });
