@@ -3,7 +3,7 @@ import { getHeapStatistics } from 'node:v8';
 
 const MIB = 1024 * 1024;
 /** Length of the time over which a thread must have been idle, in milliseconds. */
-const IDLE_MS = 10_000;
+const IDLE_MS = 60_000;
 /** Most of that time that an idle thread works; polls of the database take less. */
 const MAX_UTILIZATION = 0.05;
 /** Least that V8 must hold unused. */
