@@ -103,7 +103,7 @@ async function main(): Promise<void> {
     );
     console.log(`  nothing queued: ${before} MB; while pushing: ${highest} MB at most`);
     console.log(`  right after: ${after} MB (heap ${heap}, external ${external})`);
-    console.log(`  ${REST_MS / 1_000} s later: ${await readRssMegabytes(service)} MB`);
+    console.log(`  ${FREED_MS / 1_000} s later: ${await readRssMegabytes(service)} MB`);
   }
 }
 
