@@ -43,7 +43,8 @@ Every call of the REST API; \`/backup\` and \`/log-level\` are for operators and
 ([openapi.json](openapi.json)). Tokens go into the path where it has \`{token}\`, else into the query (\`?token=\`) or \`Authorization: Bearer\`; what a crawl takes is in
 [parameters.md](parameters.md), how calls are refused in [errors.md](errors.md).
 GET calls take the rest in the query. Of the others the last column says what goes into the query (\`?host=shop.example\`), and what is a member of the JSON body.
-A parameter with two different values is refused, unless it is a list; parameters that are not known are ignored.
+A parameter with two different values is refused, unless it is a list: a list is given by repeating it, \`crawlers=shop&crawlers=feed\`.
+Parameters that are not known are ignored.
 
 ${sections.join('\n\n')}
 
