@@ -12,7 +12,7 @@ import {
   quotaExceeded,
 } from '../../domain/quotas.ts';
 import type { Store } from '../../store/store.ts';
-import { createExpiringCache } from '../crawlers/expiring-cache.ts';
+import { createExpiringCache } from '../expiring-cache.ts';
 import { type DiskRoom, type DiskShortage, unlimitedDisk } from './disk-room.ts';
 import { createProbePacer } from './probe-pacer.ts';
 import { createTokenBuckets } from './token-bucket.ts';
