@@ -92,7 +92,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       const { url } = request;
       const since = toDate('since', request.since);
       const open = (signal: AbortSignal) => readSitemap(owner, { url, since }, signal);
-      for await (const part of whileAuthenticated(tokenWatch, call, owner, open)) {
+      for await (const part of whileAuthenticated(tokenWatch, call, open)) {
         yield 'failed' in part ? part : { urls: part.urls.map(toSitemapUrl) };
       }
     },
@@ -100,7 +100,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       const owner = callerOf(call);
       const selection = toAgainSelection(request);
       const open = (signal: AbortSignal) => pushAgain(owner, request.crawler, selection, signal);
-      for await (const part of whileAuthenticated(tokenWatch, call, owner, open)) {
+      for await (const part of whileAuthenticated(tokenWatch, call, open)) {
         const results = part.items.map(({ of, pushed }) => ({
           againOf: of,
           ...resultMessage(pushed),
