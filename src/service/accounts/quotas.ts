@@ -1,4 +1,5 @@
 import type { Account, ReadUsage } from '../../domain/account.ts';
+import { addCount } from '../../domain/add-count.ts';
 import type { CrawlHold } from '../../domain/attention.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { HOUR_MS } from '../../domain/durations.ts';
@@ -265,11 +266,9 @@ export function createQuotas(deps: {
           retryAfterMs: RESERVED_RETRY_MS,
         });
       }
-      reserved.set(accountId, ahead + bytes);
+      addCount(reserved, accountId, bytes);
       return (storedBytes) => {
-        const left = (reserved.get(accountId) ?? bytes) - bytes;
-        if (left === 0) reserved.delete(accountId);
-        else reserved.set(accountId, left);
+        addCount(reserved, accountId, -bytes);
         // A reading of the account may be older than the page.
         const cached = known.peek(accountId);
         if (cached !== undefined) cached.storedBytes += storedBytes;
