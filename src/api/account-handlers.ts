@@ -4,10 +4,9 @@ import { defined } from '../domain/defined.ts';
 import { invalidField } from '../domain/errors.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { AccountDetails, AccountManagement } from '../service/accounts/accounts.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
-import { type AuditedCall, audited } from './audit.ts';
+import { asAdmin } from './audit.ts';
 import { toTokenType } from './crawler-messages.ts';
-import { type Call, type Method, toMethods } from './method.ts';
+import { type Method, toMethods } from './method.ts';
 import { nextPageToken, toPage } from './page-token.ts';
 import { limitsMessage, quotasMessage, toLimits } from './quota-messages.ts';
 
@@ -16,21 +15,11 @@ import { limitsMessage, quotasMessage, toLimits } from './quota-messages.ts';
  * log.
  */
 export function accountHandlers(deps: {
-  readonly authenticator: Authenticator;
   readonly accounts: AccountManagement;
   readonly limits: { readonly accountQueue: number };
   readonly logger: Logger;
 }): Method[] {
-  const { authenticator, accounts } = deps;
-
-  async function asAdmin<Result>(
-    call: Call,
-    about: AuditedCall,
-    work: () => Promise<Result>,
-  ): Promise<Result> {
-    authenticator.authenticateAdmin(call.bearer, call.remote);
-    return audited(deps.logger, about, call, work);
-  }
+  const { accounts, logger } = deps;
 
   const toAccountMessage = ({ account, queued, quotas }: AccountDetails) => ({
     name: account.name,
@@ -45,7 +34,7 @@ export function accountHandlers(deps: {
   return toMethods(AccountService, {
     createAccount: (request, call) => {
       const { name, email, limits } = request;
-      return asAdmin(call, { method: 'CreateAccount', account: name }, async () => {
+      return asAdmin(logger, { method: 'CreateAccount', account: name }, call, async () => {
         const made = await accounts.create(
           name,
           email,
@@ -60,14 +49,14 @@ export function accountHandlers(deps: {
       });
     },
     listAccounts: (request, call) =>
-      asAdmin(call, { method: 'ListAccounts', account: '' }, async () => {
+      asAdmin(logger, { method: 'ListAccounts', account: '' }, call, async () => {
         const { limit, after } = toPage(request);
         const found = await accounts.list(limit, after);
         const rows = found.map((each) => each.account);
         return { accounts: found.map(toAccountMessage), nextPageToken: nextPageToken(rows, limit) };
       }),
     getAccount: ({ name }, call) =>
-      asAdmin(call, { method: 'GetAccount', account: name }, async () => ({
+      asAdmin(logger, { method: 'GetAccount', account: name }, call, async () => ({
         account: toAccountMessage(await accounts.get(name)),
       })),
     updateAccount: (request, call) => {
@@ -76,7 +65,7 @@ export function accountHandlers(deps: {
         ...defined({ email, limits: limits === undefined ? undefined : toLimits(limits) }),
       };
       const about = { method: 'UpdateAccount', account: name, fields: Object.keys(patch) };
-      return asAdmin(call, about, async () => ({
+      return asAdmin(logger, about, call, async () => ({
         account: toAccountMessage(await accounts.update(name, patch)),
       }));
     },
@@ -87,7 +76,7 @@ export function accountHandlers(deps: {
         account: request.name,
         fields: tokenType === undefined ? [] : [tokenType],
       };
-      return asAdmin(call, about, async () => {
+      return asAdmin(logger, about, call, async () => {
         if (tokenType === undefined) {
           throw invalidField('token_type', 'token_type must be normal or javascript.');
         }
@@ -95,7 +84,7 @@ export function accountHandlers(deps: {
       });
     },
     deleteAccount: ({ name }, call) =>
-      asAdmin(call, { method: 'DeleteAccount', account: name }, async () => {
+      asAdmin(logger, { method: 'DeleteAccount', account: name }, call, async () => {
         await accounts.remove(name);
         return {};
       }),

@@ -47,7 +47,7 @@ export function activityHandlers(deps: {
       let last: Readonly<Record<string, number>> | undefined;
       try {
         const open = (signal: AbortSignal) => deps.actOnMatches(owner, request.name, asked, signal);
-        for await (const progress of whileAuthenticated(deps.tokenWatch, call, owner, open)) {
+        for await (const progress of whileAuthenticated(deps.tokenWatch, call, open)) {
           const { cursor, ...counts } = progress;
           last = counts;
           yield { ...counts, nextPageToken: toPageToken(cursor) };

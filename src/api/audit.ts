@@ -18,6 +18,17 @@ export interface AuditedCall {
 
 const NAME = /^[\w.-]{1,64}$/;
 
+/** Performs a call of an admin method; see {@link audited}. The admission has checked its token. */
+export async function asAdmin<Result>(
+  logger: Logger,
+  about: AuditedCall,
+  call: Call,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  if (call.isOperator !== true) throw new Error('an admin call came without its admission');
+  return audited(logger, about, call, work);
+}
+
 /**
  * Performs a call that came with the admin token, and logs one line about it, whether it succeeds
  * or fails.

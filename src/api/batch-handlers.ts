@@ -37,7 +37,7 @@ export function batchHandlers(deps: {
       quotas.takeRequest(owner.account);
       const open = (signal: AbortSignal) =>
         batches.watch(owner, request.name, request.batch, signal);
-      for await (const batch of whileAuthenticated(tokenWatch, call, owner, open)) {
+      for await (const batch of whileAuthenticated(tokenWatch, call, open)) {
         yield { batch: toBatchMessage(batch) };
       }
     },

@@ -2,12 +2,11 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { OperatorService, SetupState } from '../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { ProxyReport } from '../domain/proxy-pools.ts';
-import type { Authenticator } from '../service/accounts/authenticate.ts';
 import type { WaysOut } from '../service/crawls/ways-out.ts';
 import type { ProcessReports } from '../service/operator/process-reports.ts';
 import type { SetupState as DomainSetupState, ReadSetup } from '../service/operator/setup.ts';
-import { audited } from './audit.ts';
-import { type Call, type Method, toMethods } from './method.ts';
+import { asAdmin } from './audit.ts';
+import { type Method, toMethods } from './method.ts';
 import { toProxyHostMessage, toProxyMessage } from './proxy-messages.ts';
 
 const STATES: Readonly<Record<DomainSetupState, SetupState>> = {
@@ -32,7 +31,6 @@ export interface OperatorParts {
 
 /** The methods of the operator service. Each needs the admin token and writes one audit line. */
 export function operatorHandlers({
-  authenticator,
   logger,
   reports,
   readSetup,
@@ -40,17 +38,11 @@ export function operatorHandlers({
   listProxyHosts,
   version,
 }: OperatorParts & {
-  readonly authenticator: Pick<Authenticator, 'authenticateAdmin'>;
   readonly logger: Logger;
 }): Method[] {
-  function asAdmin<Result>(call: Call, method: string, work: () => Promise<Result>) {
-    authenticator.authenticateAdmin(call.bearer, call.remote);
-    return audited(logger, { method, account: '' }, call, work);
-  }
-
   return toMethods(OperatorService, {
     getInstallation: (_request, call) =>
-      asAdmin(call, 'GetInstallation', async () => {
+      asAdmin(logger, { method: 'GetInstallation', account: '' }, call, async () => {
         const { database, latencyMs, processes } = await reports.installation();
         return {
           version,
@@ -69,7 +61,7 @@ export function operatorHandlers({
       }),
 
     listProxies: ({ pool }, call) =>
-      asAdmin(call, 'ListProxies', async () => {
+      asAdmin(logger, { method: 'ListProxies', account: '' }, call, async () => {
         const found = listProxies().filter((each) => pool === '' || each.pool === pool);
         const isInTrouble = ({ trouble, blockedAt }: ProxyReport): boolean =>
           trouble !== undefined || blockedAt.length > 0;
@@ -88,7 +80,7 @@ export function operatorHandlers({
       }),
 
     getSetup: ({ check }, call) =>
-      asAdmin(call, 'GetSetup', async () => {
+      asAdmin(logger, { method: 'GetSetup', account: '' }, call, async () => {
         const items = await readSetup(check);
         return {
           items: items.map(({ state, settings, ...item }) => ({

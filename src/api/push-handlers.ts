@@ -1,8 +1,8 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { CrawlParameters } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
+import type { Message, MessageInitShape } from '@bufbuild/protobuf';
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   type PushAgainRequest,
+  type PushItem,
   type PushResultSchema,
   PushService,
   type PushStreamRequest,
@@ -92,7 +92,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       const { url } = request;
       const since = toDate('since', request.since);
       const open = (signal: AbortSignal) => readSitemap(owner, { url, since }, signal);
-      for await (const part of whileAuthenticated(tokenWatch, call, owner, open)) {
+      for await (const part of whileAuthenticated(tokenWatch, call, open)) {
         yield 'failed' in part ? part : { urls: part.urls.map(toSitemapUrl) };
       }
     },
@@ -100,7 +100,7 @@ export function pushHandlers(deps: PushHandlerDeps): Method[] {
       const owner = callerOf(call);
       const selection = toAgainSelection(request);
       const open = (signal: AbortSignal) => pushAgain(owner, request.crawler, selection, signal);
-      for await (const part of whileAuthenticated(tokenWatch, call, owner, open)) {
+      for await (const part of whileAuthenticated(tokenWatch, call, open)) {
         const results = part.items.map(({ of, pushed }) => ({
           againOf: of,
           ...resultMessage(pushed),
@@ -171,33 +171,14 @@ function storageUrl(base: string, token: string, rid: string): string {
   return `${base}/storage?${query.toString()}`;
 }
 
-interface Crawlable {
-  readonly url: string;
-  readonly method?: string | undefined;
-  readonly body?: Uint8Array | undefined;
-  readonly postContentType?: string | undefined;
-  readonly parameters?: CrawlParameters | undefined;
-}
+type Crawlable = Pick<PushItem, 'url' | 'method' | 'body' | 'postContentType' | 'parameters'>;
 
 function toCrawlInput(request: Crawlable): CrawlInput {
   const { url, method, body, postContentType } = request;
   return { url, method, body, postContentType, parameters: toParameters(request.parameters) };
 }
 
-function toPushInput(
-  item: Crawlable & {
-    readonly callbackHeaders?: string | undefined;
-    readonly queueTimeout?: number | undefined;
-    readonly metadata?: string | undefined;
-    readonly batch?: string | undefined;
-    readonly notBefore?: Timestamp | undefined;
-    readonly delay?: number | undefined;
-    readonly priority?: number | undefined;
-    readonly unique?: boolean | undefined;
-    readonly uniqueKey?: string | undefined;
-    readonly uniqueFor?: number | undefined;
-  },
-): PushInput {
+function toPushInput(item: Omit<PushItem, keyof Message>): PushInput {
   return {
     ...toCrawlInput(item),
     refusal: refusalOf(item),

@@ -112,7 +112,7 @@ export function storageHandlers(deps: {
     const owner = callerOf(call);
     quotas.takeRequest(owner.account);
     const open = (signal: AbortSignal) => resultStreams.open(owner, request, signal);
-    for await (const chunk of whileAuthenticated(tokenWatch, call, owner, open)) {
+    for await (const chunk of whileAuthenticated(tokenWatch, call, open)) {
       const results = await readChunk(request, call, chunk);
       for (const { rid, resumeToken } of chunk.results) {
         const result = results.get(rid);

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import { type CrawlerClient, createCrawlerClient } from '../client/client.ts';
+import { defined } from '../domain/defined.ts';
 import { getOrInsert } from '../domain/get-or-insert.ts';
 import { CliError, tellFailure, usageError } from './cli-error.ts';
 import { type CliSettings, type GlobalOptions, resolveSettings } from './cli-settings.ts';
@@ -72,7 +73,7 @@ export async function openSession(
         baseUrl,
         token,
         httpVersion,
-        ...(ca === undefined ? {} : { ca }),
+        ...defined({ ca }),
         retries: {
           attempts: isPatient ? ATTEMPTS.run : ATTEMPTS.person,
           onRetry: tellWait,

@@ -29,6 +29,30 @@ export function operationsOn<Options>(
       });
 }
 
+/** Makes what adds operations on a part of a crawler, such as a batch, to `group`. */
+export function operationsOnPart<Part extends string>(
+  context: CommandContext,
+  group: Command,
+  part: Part,
+  partDescription: string,
+) {
+  type Target = { readonly name: string } & Readonly<Record<Part, string>>;
+  return (
+    action: string,
+    description: string,
+    run: (session: Session, target: Target, yes: boolean) => Promise<void>,
+  ): Command =>
+    group
+      .command(action)
+      .description(description)
+      .argument('<crawler>', 'its name')
+      .argument(`<${part}>`, partDescription)
+      .action(async (name: string, of: string, { yes }: { yes?: boolean }, command: Command) => {
+        using session = await openSession(context, command);
+        await run(session, { name, [part]: of } as Target, yes === true);
+      });
+}
+
 /** Throws a CliError unless `--yes` confirms `consequence`, which cannot be undone. */
 export function assertConfirmed(yes: boolean | undefined, consequence: string): void {
   if (yes !== true) throw usageError(`${consequence}; give --yes to do it`);

@@ -1,5 +1,6 @@
 import { chmod, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { isJsonObject } from '../domain/is-json-object.ts';
 import { makeFolder } from '../domain/make-folder.ts';
 import { usageError } from './cli-error.ts';
 
@@ -53,7 +54,7 @@ export async function readProfiles(path: string): Promise<Readonly<Record<string
   } catch {
     throw usageError(`${path} is not JSON`);
   }
-  if (!isObject(parsed)) throw usageError(`${path}: must be an object from name to profile`);
+  if (!isJsonObject(parsed)) throw usageError(`${path}: must be an object from name to profile`);
   for (const [name, profile] of Object.entries(parsed)) checkProfile(path, name, profile);
   return parsed as Readonly<Record<string, Profile>>;
 }
@@ -69,14 +70,10 @@ export async function writeProfile(path: string, name: string, profile: Profile)
 }
 
 function checkProfile(path: string, name: string, profile: unknown): void {
-  if (!isObject(profile)) throw usageError(`${path}: ${name} must be an object`);
+  if (!isJsonObject(profile)) throw usageError(`${path}: ${name} must be an object`);
   for (const [field, value] of Object.entries(profile)) {
     const type = FIELDS[field as keyof Profile];
     if (type === undefined) throw usageError(`${path}: ${name}.${field} is unknown`);
     if (typeof value !== type) throw usageError(`${path}: ${name}.${field} must be a ${type}`);
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

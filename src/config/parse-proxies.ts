@@ -1,3 +1,4 @@
+import { isJsonObject } from '../domain/is-json-object.ts';
 import { isCountry, isPoolName, PoolError, parsePool } from '../domain/parse-pool.ts';
 import { type ProxyPool, TOR } from '../domain/proxy-pools.ts';
 
@@ -15,7 +16,8 @@ export function parseProxies(value: string): readonly ProxyPool[] {
     // The error of the parser has a part of the text in it.
     throw new Error('must be JSON, for example {"DE":"http://user:password@proxy:8080"}');
   }
-  if (!isObject(parsed)) throw new Error('must be a JSON object from pool or country to proxies');
+  if (!isJsonObject(parsed))
+    throw new Error('must be a JSON object from pool or country to proxies');
   return Object.entries(parsed).map(([name, pool]) => parseEntry(name, pool));
 }
 
@@ -27,7 +29,7 @@ function parseEntry(name: string, value: unknown): ProxyPool {
   }
   let pool: ProxyPool;
   try {
-    pool = parsePool(name, isObject(value) ? value : { proxies: value });
+    pool = parsePool(name, isJsonObject(value) ? value : { proxies: value });
   } catch (error) {
     if (!(error instanceof PoolError)) throw error;
     throw new Error(`the pool ${name}: ${error.field} ${error.message}`, { cause: error });
@@ -36,8 +38,4 @@ function parseEntry(name: string, value: unknown): ProxyPool {
     throw new Error(`the proxy of ${TOR} must be one URL`);
   }
   return pool;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

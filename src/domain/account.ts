@@ -26,6 +26,11 @@ export interface TokenOwner {
   readonly usage?: ReadUsage;
 }
 
+/** Whose jobs and results a token has. */
+export function scopeOf({ account: { accountId }, tokenType }: TokenOwner) {
+  return { accountId, tokenType };
+}
+
 /** What an account used at a moment. */
 export interface ReadUsage extends AccountUsage {
   /** The reading of `performance.now()` then. */

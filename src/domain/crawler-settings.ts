@@ -27,7 +27,7 @@ export interface DeliverBatch {
 }
 
 /** Most results of a POST, and the longest wait. */
-export const DELIVER_BATCH_BOUNDS = { maxResults: 100, maxMs: 10_000 } as const;
+const DELIVER_BATCH_BOUNDS = { maxResults: 100, maxMs: 10_000 } as const;
 
 /** One setting that a crawler's owner chooses. `undefined` as a value stands for "off". */
 export interface Setting<Value> {

@@ -1,3 +1,4 @@
+import { defined } from './defined.ts';
 import { invalidField } from './errors.ts';
 import { integerInRange } from './limits.ts';
 
@@ -26,21 +27,14 @@ export function checkHostRules(field: string, rules: readonly HostRule[]): HostR
   }
   return rules.map(({ pattern, maxPerHost, delayMs, paused }, index) => {
     const at = `${field}[${index}]`;
+    const upTo = (most: number, name: string, value: number | undefined) =>
+      value === undefined ? undefined : integerInRange(`${at}.${name}`, value, 0, most);
     return {
       pattern: checkPattern(`${at}.pattern`, pattern),
-      ...(maxPerHost === undefined
-        ? {}
-        : {
-            maxPerHost: integerInRange(
-              `${at}.max_per_host`,
-              maxPerHost,
-              0,
-              POLITENESS_BOUNDS.maxPerHost,
-            ),
-          }),
-      ...(delayMs === undefined
-        ? {}
-        : { delayMs: integerInRange(`${at}.delay_ms`, delayMs, 0, POLITENESS_BOUNDS.delayMs) }),
+      ...defined({
+        maxPerHost: upTo(POLITENESS_BOUNDS.maxPerHost, 'max_per_host', maxPerHost),
+        delayMs: upTo(POLITENESS_BOUNDS.delayMs, 'delay_ms', delayMs),
+      }),
       paused,
     };
   });

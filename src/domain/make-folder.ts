@@ -28,7 +28,8 @@ async function makeOne(folder: string, mode: number): Promise<void> {
 
 const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
 
-function isThere(path: string): Promise<boolean> {
+/** Whether there is a file or folder. */
+export function isThere(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
     () => false,

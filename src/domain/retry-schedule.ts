@@ -34,7 +34,7 @@ export interface CrawlRetryInput {
  * together. `Retry-After` makes a wait longer, by what it asks for and up to a tenth more, but not
  * beyond the end of the window.
  */
-export function nextCrawlRetry(input: CrawlRetryInput): { readonly dueAt: Date } | undefined {
+export function nextCrawlRetry(input: CrawlRetryInput): Date | undefined {
   const { retry, maxRetries, retryAfterMs = 0, random } = input;
   const now = input.now.getTime();
   const windowEnd = input.firstTriedAt.getTime() + input.windowHours * HOUR_MS;
@@ -47,7 +47,7 @@ export function nextCrawlRetry(input: CrawlRetryInput): { readonly dueAt: Date }
   const wait = Math.min(growing, leftMs / retriesLeft) * (1 - random / 4);
   const asked = retryAfterMs > 0 ? retryAfterMs * (1 + random / 10) : 0;
   const waitMs = Math.min(Math.max(wait, asked, LEAST_WAIT_MS), leftMs);
-  return { dueAt: new Date(now + Math.round(waitMs)) };
+  return new Date(now + Math.round(waitMs));
 }
 
 const UNITS = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS } as const;

@@ -12,7 +12,7 @@ export interface Rung {
 }
 
 /** Most rungs of a ladder. */
-export const MAX_RUNGS = 8;
+const MAX_RUNGS = 8;
 
 const RUNG = /^(?<browser>browser:)?(?:direct|pool:(?<pool>[\w.-]{1,64}))$/;
 

@@ -84,7 +84,8 @@ function keyed(cookies: readonly SessionCookie[]): Map<string, SessionCookie> {
   return new Map(cookies.map((cookie) => [cookieKey(cookie), cookie]));
 }
 
-function cookieKey({ name, domain, path }: CookieKey): string {
+/** A key by which cookies can be looked up. */
+export function cookieKey({ name, domain, path }: CookieKey): string {
   return JSON.stringify([name, domain, path]);
 }
 

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { addCount } from '../domain/add-count.ts';
 
 /** Limits the number of connections, in total and from one address. */
 export interface ConnectionLimit {
@@ -35,12 +36,10 @@ export function createConnectionLimit(
         return false;
       }
       total += 1;
-      open.set(remote, ofAddress + 1);
+      addCount(open, remote, 1);
       socket.once('close', () => {
         total -= 1;
-        const left = (open.get(remote) ?? 1) - 1;
-        if (left === 0) open.delete(remote);
-        else open.set(remote, left);
+        addCount(open, remote, -1);
       });
       return true;
     },

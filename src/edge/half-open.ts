@@ -1,3 +1,4 @@
+import { addCount } from '../domain/add-count.ts';
 import type { AnyRequest, AnyResponse } from '../http/node-http.ts';
 import { requestNote } from '../http/request-note.ts';
 import { refuseCall } from './refuse-call.ts';
@@ -29,10 +30,7 @@ export function createHalfOpenRequests(bounds: HalfOpenBounds): HalfOpenRequests
 
   function leave(request: AnyRequest): void {
     if (!open.delete(request)) return;
-    const { remote } = requestNote(request);
-    const left = (countOf.get(remote) ?? 1) - 1;
-    if (left === 0) countOf.delete(remote);
-    else countOf.set(remote, left);
+    addCount(countOf, requestNote(request).remote, -1);
   }
 
   /** Closes the oldest request of an unknown caller, and forgets the known ones before it. */
@@ -65,7 +63,7 @@ export function createHalfOpenRequests(bounds: HalfOpenBounds): HalfOpenRequests
       if (isCrowded(remote)) return refuseCall(response);
       if (open.size >= bounds.maxHalfOpen) closeOldest();
       open.set(request, response);
-      countOf.set(remote, (countOf.get(remote) ?? 0) + 1);
+      addCount(countOf, remote, 1);
       for (const event of ['end', 'close'] as const) request.once(event, () => leave(request));
       response.once('close', () => leave(request));
       awaitFirstByte(request, response, bounds.headersTimeoutMs, handle);

@@ -1,4 +1,4 @@
-import type { BodyCoding, CodedBody } from '../domain/body-coding.ts';
+import { type BodyCoding, type CodedBody, gzipContentLength } from '../domain/body-coding.ts';
 import { discard } from '../domain/discard.ts';
 import { type ByteCollector, createByteCollector } from './byte-collector.ts';
 import {
@@ -273,7 +273,5 @@ export function createBodySink(deps: BodySinkDeps): BodySink {
 
 /** Whether a body may decode to more than `bytes`. The last bytes of gzip say how many there are. */
 function mayExceed(coding: BodyCoding, coded: Uint8Array, bytes: number): boolean {
-  if (coding !== 'gzip' || coded.byteLength < 4) return true;
-  const { buffer, byteOffset, byteLength } = coded;
-  return new DataView(buffer, byteOffset).getUint32(byteLength - 4, true) > bytes;
+  return coding !== 'gzip' || coded.byteLength < 4 || gzipContentLength(coded) > bytes;
 }

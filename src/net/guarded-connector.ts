@@ -103,7 +103,7 @@ function timeConnection(socket: Socket, isTls: boolean): () => CrawlStep[] {
  * connected to; with `all`, for connections that a proxy makes by the name, also when a single one
  * is refused.
  */
-export async function permittedAnswers(
+async function permittedAnswers(
   deps: Pick<GuardedConnectorDeps, 'guard' | 'lookup' | 'port'>,
   name: string,
   { all = false, claimant }: { readonly all?: boolean; readonly claimant?: Claimant | undefined },
@@ -141,7 +141,7 @@ export async function permittedAddresses(
 }
 
 /** The error of a connection that the guard refused. */
-export function notAllowed(hostname: string, refusal: AddressRefusal): HttpError {
+function notAllowed(hostname: string, refusal: AddressRefusal): HttpError {
   return new HttpError(
     refusal,
     refusal === 'address_not_allowed'

@@ -71,7 +71,7 @@ export interface OriginPools {
 /** More than ordinary sites send, and far less than would fill memory. */
 export const MAX_HEADER_BYTES = 65_536;
 /** An attempt to connect that no request waits for any more ends after this. */
-export const ABANDONED_CONNECT_MS = 30_000;
+const ABANDONED_CONNECT_MS = 30_000;
 
 interface Entry {
   readonly pool: Pool;

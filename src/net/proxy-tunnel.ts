@@ -1,5 +1,6 @@
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { withDeadline } from '../domain/deadline.ts';
 import { defined } from '../domain/defined.ts';
 import { GUARDED } from '../domain/proxy-pools.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
@@ -47,30 +48,17 @@ export async function openTunnel(request: TunnelRequest): Promise<Socket> {
   if (proxy === null || !/^(https?|socks5):$/.test(proxy.protocol)) throw httpError('proxy_failed');
   const socket = await connectToProxy(proxy, request);
   try {
-    await withTimeout(
-      proxy.protocol === 'socks5:'
-        ? askSocks(socket, proxy, request)
-        : askConnect(socket, proxy, request),
+    const ask = proxy.protocol === 'socks5:' ? askSocks : askConnect;
+    await withDeadline(
+      ask(socket, proxy, request),
+      PROXY_TIMEOUT_MS,
+      () => new HttpError('proxy_refused', 'the proxy did not answer'),
     );
   } catch (error) {
     socket.destroy();
     throw error;
   }
   return socket;
-}
-
-/** Rejects with `proxy_refused` when the proxy has not answered in time. */
-async function withTimeout(asked: Promise<void>): Promise<void> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(new HttpError('proxy_refused', 'the proxy did not answer')),
-    PROXY_TIMEOUT_MS,
-  );
-  try {
-    await Promise.race([asked, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Asks an HTTP proxy by CONNECT. */

@@ -1,17 +1,11 @@
-import { unescape as lenientUnescape } from 'node:querystring';
+import { unescape } from 'node:querystring';
 
 /**
  * Decodes percent escapes; invalid ones stay or become U+FFFD, as with URLSearchParams. Never
  * throws.
  */
 export function percentDecoded(text: string): string {
-  if (!text.includes('%')) return text;
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    // Text that is not percent-encoded UTF-8 is decoded byte by byte.
-    return lenientUnescape(text);
-  }
+  return text.includes('%') ? unescape(text) : text;
 }
 
 /** The names and values of a query string in turn, in order, decoded; empty parts are skipped. */

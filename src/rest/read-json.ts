@@ -4,6 +4,7 @@ import { isEachApart, isLenient } from '../api/message-options.ts';
 import { noteUnreadable } from '../api/unreadable.ts';
 import { invalidField } from '../domain/errors.ts';
 import { lastName } from '../domain/field-name.ts';
+import { isJsonObject } from '../domain/is-json-object.ts';
 import { badValue, GatewayError, unknownMember } from './gateway-error.ts';
 import { compileTextParser, scalarTextParser } from './parse-scalar.ts';
 import { type Fields, isNumberTrue, restFields, restName, TIMESTAMP } from './rest-fields.ts';
@@ -98,7 +99,7 @@ function elementReader(field: DescField): ValueReader {
 function mapReader(field: DescField & { fieldKind: 'map' }, read: ValueReader): ValueReader {
   const parseKey = scalarTextParser(field.mapKey);
   return (value, path) => {
-    if (!isObject(value)) throw badValue(path, 'an object');
+    if (!isJsonObject(value)) throw badValue(path, 'an object');
     const entries = Object.entries(value).map(([key, each]) => [
       String(parseKey(key, path)),
       read(each, `${path}.${key}`),
@@ -112,7 +113,7 @@ function singleReader(field: DescField): ValueReader {
     const { message } = field;
     const read = compileMessageReader(message);
     return (value, path) => {
-      if (!isObject(value)) throw badValue(path, 'an object');
+      if (!isJsonObject(value)) throw badValue(path, 'an object');
       const made = create(message) as Fields;
       read(made, value, path);
       return made;
@@ -156,8 +157,4 @@ function numberReader(parse: (text: string, path: string) => unknown): ValueRead
     if (typeof value !== 'number' && typeof value !== 'string') throw badValue(path, 'a number');
     return parse(String(value), path);
   };
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,7 @@
 import { create, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { parseJson } from '../api/parse-json.ts';
 import { MessageFault } from '../api/scan-message.ts';
+import { isJsonObject } from '../domain/is-json-object.ts';
 import { compileQueryParameters, compileUnknownParameter } from './bind-parameters.ts';
 import type { Exchange } from './exchange.ts';
 import { badValue, GatewayError } from './gateway-error.ts';
@@ -68,9 +69,7 @@ function compileBodyBinder(desc: DescMessage, body: string, where: string): Body
     const read = compileMessageReader(desc);
     return (request, bytes, maxFields) => {
       const json = parsedJson(bytes, maxFields);
-      if (typeof json !== 'object' || json === null || Array.isArray(json)) {
-        throw invalidJson('The body must be a JSON object.');
-      }
+      if (!isJsonObject(json)) throw invalidJson('The body must be a JSON object.');
       read(request, json, '');
     };
   }

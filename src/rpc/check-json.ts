@@ -10,6 +10,7 @@ import { allowedNames, isEachApart, unknownMemberText } from '../api/message-opt
 import { malformed } from '../api/scan-message.ts';
 import { DomainError, invalidField } from '../domain/errors.ts';
 import { lastName } from '../domain/field-name.ts';
+import { isJsonObject } from '../domain/is-json-object.ts';
 
 /** An element of a list that is refused by itself. The message has an empty one in its place. */
 export interface RefusedElement {
@@ -39,9 +40,9 @@ export function compileJsonCheck(
 ): JsonCheck {
   const check = messageCheck(desc, ignoreUnknownFields, new Map());
   return (json) => {
-    if (!isObject(json)) throw malformed('it is not a JSON object');
+    if (!isJsonObject(json)) throw malformed('it is not a JSON object');
     const refused: RefusedElement[] = [];
-    check(json, '', refused);
+    check(json as JsonValue, '', refused);
     return refused;
   };
 }
@@ -56,7 +57,7 @@ function messageCheck(
   const members = new Map<string, { readonly field: DescField; readonly check: ValueCheck }>();
   const names = desc.fields.map(({ name }) => name);
   const check: ValueCheck = (value, path, refused) => {
-    if (!isObject(value)) throw wrongValue(path, 'an object');
+    if (!isJsonObject(value)) throw wrongValue(path, 'an object');
     for (const [name, each] of Object.entries(value)) {
       const member = members.get(name);
       if (member === undefined) {
@@ -177,8 +178,4 @@ function decodedCheck(field: DescField, expected: string): ValueCheck {
 
 function wrongValue(path: string, expected: string): DomainError {
   return invalidField(path, `${path} must be ${expected}.`);
-}
-
-function isObject(value: unknown): value is Record<string, JsonValue> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

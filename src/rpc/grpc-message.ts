@@ -32,9 +32,5 @@ export function writePlainMessages(response: AnyResponse): void {
 
 /** A percent-encoded grpc-message in the encoding of {@link writePlainMessages}. */
 export function plainMessage(message: string): string {
-  return plainlyEncoded(decodeURIComponent(message));
-}
-
-function plainlyEncoded(text: string): string {
-  return text.replace(/[^\x20-\x24\x26-\x7e]+/gu, encodeURIComponent);
+  return decodeURIComponent(message).replace(/[^\x20-\x24\x26-\x7e]+/gu, encodeURIComponent);
 }

@@ -1,12 +1,10 @@
 import type { Message } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
 import { nameInlinedFields } from '../api/inlined-fields.ts';
-import type { Call, Method } from '../api/method.ts';
+import type { Call, Method, UnaryMethod } from '../api/method.ts';
 import { assertNotDrained, untilAborted } from '../api/until-aborted.ts';
 import { raceAbort } from '../domain/race-abort.ts';
 import { noted, toCall } from './rpc-exchange.ts';
-
-type UnaryMethod = Extract<Method, { kind: 'unary' }>;
 
 /**
  * The function that Connect calls for a method. A stream ends with UNAVAILABLE when `draining` is

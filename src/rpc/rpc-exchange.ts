@@ -6,9 +6,6 @@ import { noteUnreadable } from '../api/unreadable.ts';
 import { parseBearer } from '../domain/header-rules.ts';
 import type { RefusedElement } from './check-json.ts';
 
-/** Connect's names of the protocols, as calls have them. */
-const PROTOCOLS = { connect: 'connect', grpc: 'grpc', 'grpc-web': 'grpc-web' } as const;
-
 /** One call: the parts that come from its connection, and the call as handlers see it. */
 export interface RpcExchange {
   readonly transfer: Transfer;
@@ -63,7 +60,7 @@ class RpcCall implements Call {
   constructor({ requestHeader, signal, protocolName }: HandlerContext, transfer: Transfer) {
     this.bearer = parseBearer(requestHeader.get('authorization') ?? undefined);
     this.signal = signal;
-    this.protocol = PROTOCOLS[protocolName as keyof typeof PROTOCOLS];
+    this.protocol = protocolName as Call['protocol'];
     this.remote = transfer.remote;
     this.#transfer = transfer;
     const requestId = requestHeader.get('x-request-id');

@@ -39,19 +39,11 @@ async function* continued(
   first: Uint8Array,
   chunks: Chunks,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  let isOpen = true;
   try {
     yield first;
-    for (;;) {
-      const { done, value } = await chunks.next();
-      if (done === true) {
-        isOpen = false;
-        return;
-      }
-      yield value;
-    }
+    yield* { [Symbol.asyncIterator]: () => chunks };
   } finally {
-    if (isOpen) await chunks.return?.();
+    await chunks.return?.();
   }
 }
 

@@ -1,3 +1,4 @@
+import { addCount } from '../domain/add-count.ts';
 import { DomainError } from '../domain/errors.ts';
 
 /** The most streams of one kind that are open at once in this process. */
@@ -26,14 +27,12 @@ export function createStreamPlaces({ what, perAccount, all: most }: StreamLimits
         { retryAfterMs: 10_000, metadata: { limit } },
       );
     }
-    taken.set(accountId, own + 1);
+    addCount(taken, accountId, 1);
     all += 1;
     return {
       [Symbol.dispose]() {
         all -= 1;
-        const left = (taken.get(accountId) ?? 1) - 1;
-        if (left === 0) taken.delete(accountId);
-        else taken.set(accountId, left);
+        addCount(taken, accountId, -1);
       },
     };
   };

@@ -3,7 +3,7 @@ import { type Batch, BatchSchema } from '../../../gen/queuedcrawler/v1/batch_ser
 import { plainText, toPlain } from '../../client/message-json.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
-import { assertConfirmed } from '../operations.ts';
+import { assertConfirmed, operationsOnPart } from '../operations.ts';
 import { printable } from '../output.ts';
 import { printPages } from '../print-pages.ts';
 
@@ -41,21 +41,7 @@ export function createBatchesCommand(context: CommandContext): Command {
       });
     });
 
-  function operation(
-    action: string,
-    description: string,
-    run: (session: Session, target: { name: string; batch: string }, yes: boolean) => Promise<void>,
-  ): Command {
-    return group
-      .command(action)
-      .description(description)
-      .argument('<crawler>', 'its name')
-      .argument('<batch>', 'its name')
-      .action(async (name: string, batch: string, { yes }: { yes?: boolean }, command: Command) => {
-        using session = await openSession(context, command);
-        await run(session, { name, batch }, yes === true);
-      });
-  }
+  const operation = operationsOnPart(context, group, 'batch', 'its name');
 
   operation('show', 'Show what a batch has done and has left.', async (session, target) => {
     const { batch } = await session.client.batches.getBatch(target);

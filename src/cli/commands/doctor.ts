@@ -6,6 +6,7 @@ import {
 import { SetupState } from '../../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import { type CrawlerClient, createCrawlerClient } from '../../client/client.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
+import { defined } from '../../domain/defined.ts';
 import { tellFailure } from '../cli-error.ts';
 import type { CliSettings } from '../cli-settings.ts';
 import { type CommandContext, openSession } from '../command-context.ts';
@@ -197,12 +198,11 @@ async function* lookAtTrouble(
 }
 
 function createDoctorClient({ url, httpVersion, ca }: CliSettings, token: string): CrawlerClient {
-  const more = ca === undefined ? {} : { ca };
   return createCrawlerClient({
     baseUrl: url,
     token,
     httpVersion,
-    ...more,
+    ...defined({ ca }),
     retries: { attempts: 1 },
   });
 }

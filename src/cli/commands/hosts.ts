@@ -3,7 +3,7 @@ import { HostOrder, HostSchema } from '../../../gen/queuedcrawler/v1/host_servic
 import { plainText, toPlain } from '../../client/message-json.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
-import { assertConfirmed } from '../operations.ts';
+import { assertConfirmed, operationsOnPart } from '../operations.ts';
 import { printable } from '../output.ts';
 
 const ORDERS = {
@@ -43,21 +43,8 @@ export function createHostsCommand(context: CommandContext): Command {
       await list(session, name, options);
     });
 
-  function operation(
-    action: string,
-    description: string,
-    run: (session: Session, target: { name: string; host: string }, yes: boolean) => Promise<void>,
-  ): Command {
-    return group
-      .command(action)
-      .description(description)
-      .argument('<crawler>', 'its name')
-      .argument('<host>', 'the host, with its port unless that is the usual one')
-      .action(async (name: string, host: string, { yes }: { yes?: boolean }, command: Command) => {
-        using session = await openSession(context, command);
-        await run(session, { name, host }, yes === true);
-      });
-  }
+  const what = 'the host, with its port unless that is the usual one';
+  const operation = operationsOnPart(context, group, 'host', what);
 
   operation('pause', 'Stop crawling a host; its URLs wait.', async (session, target) => {
     const { host } = await session.client.hosts.pauseHost(target);

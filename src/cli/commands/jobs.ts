@@ -7,7 +7,6 @@ import {
 } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { AgainResultSchema } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
-import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
@@ -105,7 +104,6 @@ export function createJobsCommand(context: CommandContext): Command {
     )
     .addHelpText('after', examples('queued-crawler jobs failures shop --kind retry'))
     .action(async (name: string, { kind }: { kind: keyof typeof KINDS }, command: Command) => {
-      if (KINDS[kind] === undefined) throw usageError(`there are no failures of kind ${kind}`);
       using session = await openSession(context, command);
       const { client, output } = session;
       const { groups } = await client.activity.listFailures({ name, kind: KINDS[kind] });

@@ -4,13 +4,14 @@ import type { Claimant, FairPool } from '../../fairness/fair-pool.ts';
 import type { CrawlerIdentity } from '../http/user-agents.ts';
 import { BrowserBusy, BrowserUnavailable } from './browser-failures.ts';
 import type { MemoryByKind } from './browser-watch.ts';
-import { createChromiumStarter, type SandboxMode } from './chromium-starter.ts';
+import { createChromiumStarter } from './chromium-starter.ts';
 import {
   type BrowserPage,
   type PageOptions,
   type RunningBrowser,
   runBrowser,
 } from './running-browser.ts';
+import type { SandboxMode } from './sandbox.ts';
 
 /** How the browser is run. */
 export interface BrowserPoolDeps {

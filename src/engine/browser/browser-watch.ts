@@ -83,17 +83,13 @@ function tooLarge(
   openPages: number,
 ): readonly BrowserProcess[] {
   const total = processes.reduce((sum, { bytes }) => sum + bytes, 0);
-  const renderers = processes.filter(isOfKind('renderer'));
+  const renderers = processes.filter(({ kind }) => kind === 'renderer');
   const largest = renderers.toSorted((left, right) => right.bytes - left.bytes)[0];
   // One page may have several processes, each within the limit.
   const areTooMany = total > maxProcessBytes * (openPages + 2);
   return processes.filter(
     (each) => each.bytes > maxProcessBytes || (areTooMany && each === largest),
   );
-}
-
-function isOfKind(kind: ProcessKind): (each: BrowserProcess) => boolean {
-  return (each) => each.kind === kind;
 }
 
 function sumByKind(processes: readonly BrowserProcess[]): MemoryByKind {

@@ -35,6 +35,11 @@ export class CdpError extends Error {
   }
 }
 
+/** For commands whose failure matters to nobody: what they concern, a request or a page, has ended. */
+export function ignoreGone(): void {
+  // Nothing is left to do.
+}
+
 /** Where a command goes, and how long its reply may take. */
 export interface CdpOptions {
   /** The session of a target; absent for the browser itself. */

@@ -1,7 +1,8 @@
 import type { Logger } from '../../domain/logger.ts';
-import { createChromiumStarter, type SandboxMode } from './chromium-starter.ts';
+import { createChromiumStarter } from './chromium-starter.ts';
 import { evaluateOnEmptyPage } from './empty-page.ts';
 import { findMissingFonts, type Script } from './missing-fonts.ts';
+import type { SandboxMode } from './sandbox.ts';
 
 const CLOSE_MS = 2_000;
 const OPEN_WEBGL = `document.createElement('canvas').getContext('webgl') !== null`;

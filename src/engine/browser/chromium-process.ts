@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
+import { setTimeout } from 'node:timers/promises';
 import type { CrawlerIdentity } from '../http/user-agents.ts';
 import { type CdpConnection, createCdpConnection } from './cdp-connection.ts';
 import { libraryEnvironment } from './chromium-libraries.ts';
@@ -136,7 +137,7 @@ export async function startChromium(options: ChromiumOptions): Promise<ChromiumP
   async function close(withinMs: number): Promise<void> {
     if (withinMs > 0) {
       await cdp.send('Browser.close', undefined, { timeoutMs: withinMs }).catch(() => undefined);
-      await Promise.race([exited, sleep(withinMs)]);
+      await Promise.race([exited, setTimeout(withinMs, undefined, { ref: false })]);
     }
     killGroup(child);
     await exited;
@@ -176,10 +177,4 @@ function killGroup({ pid }: ChildProcess): void {
   } catch {
     // The process has ended already.
   }
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
 }

@@ -7,8 +7,6 @@ import { type ChromiumProcess, startChromium } from './chromium-process.ts';
 import { createProfileFolder } from './profile-folders.ts';
 import { NO_SANDBOX, runsAsRoot, type SandboxMode } from './sandbox.ts';
 
-export type { SandboxMode } from './sandbox.ts';
-
 /** Starts Chromium with the sandbox mode of the operator. */
 export interface ChromiumStarter {
   /**

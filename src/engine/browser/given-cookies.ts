@@ -1,5 +1,5 @@
 import type { HeaderPair } from '../../domain/job.ts';
-import type { SessionCookie } from '../../domain/session-cookies.ts';
+import { cookieKey, type SessionCookie } from '../../domain/session-cookies.ts';
 import type { BrowserPage } from './running-browser.ts';
 
 /**
@@ -26,13 +26,13 @@ export function createGivenCookies(page: BrowserPage): GivenCookies {
 
   /** The given cookie that this one is; a site that sets it itself gives it another value. */
   const asGiven = (cookie: SessionCookie): SessionCookie | undefined => {
-    const found = given.get(keyOf(cookie));
+    const found = given.get(cookieKey(cookie));
     return found?.value === cookie.value ? found : undefined;
   };
 
   return {
     add(cookies) {
-      for (const cookie of cookies) given.set(keyOf(cookie), cookie);
+      for (const cookie of cookies) given.set(cookieKey(cookie), cookie);
     },
     areWithheldFrom(url) {
       if (given.size === 0) return false;
@@ -50,18 +50,14 @@ export function createGivenCookies(page: BrowserPage): GivenCookies {
     async remove() {
       for (const cookie of given.values()) {
         const { name, domain, path } = cookie;
-        removed.set(keyOf(cookie), cookie);
+        removed.set(cookieKey(cookie), cookie);
         await page.send('Network.deleteCookies', { name, domain, path });
       }
     },
     mark(cookies) {
       const marked = cookies.map((each) => asGiven(each) ?? each);
-      const there = new Set(marked.map(keyOf));
-      return [...marked, ...removed.values().filter((each) => !there.has(keyOf(each)))];
+      const there = new Set(marked.map(cookieKey));
+      return [...marked, ...removed.values().filter((each) => !there.has(cookieKey(each)))];
     },
   };
-}
-
-function keyOf({ name, domain, path }: SessionCookie): string {
-  return JSON.stringify([name, domain, path]);
 }

@@ -4,7 +4,7 @@ import type { FailureReason } from '../../domain/status.ts';
 import { REDIRECT_STATUSES } from '../http/redirect.ts';
 import { pageType } from '../text/page-body.ts';
 import { createResourceFilter } from './blocked-resources.ts';
-import type { CdpEvent, CdpHandlers } from './cdp-connection.ts';
+import { type CdpEvent, type CdpHandlers, ignoreGone } from './cdp-connection.ts';
 import { type DocumentResponse, lastHeader, toDocumentResponse } from './document-response.ts';
 import type { GivenCookies } from './given-cookies.ts';
 import type { PageTraces } from './page-traces.ts';
@@ -253,8 +253,4 @@ function mergeHeaders(
     ...given.filter(([name]) => name !== 'cookie'),
     ...(cookie === '' ? [] : [['cookie', cookie] as const]),
   ];
-}
-
-function ignoreGone(): void {
-  // The request or the page has ended.
 }

@@ -1,6 +1,5 @@
+import { readStream } from './read-stream.ts';
 import type { BrowserPage } from './running-browser.ts';
-
-const PIECE_BYTES = 256 * 1024;
 
 /** The page as a PDF, with backgrounds. Undefined when it is longer than `maxBytes`. Rejects with a `CdpError`. */
 export async function printPage(
@@ -14,15 +13,7 @@ export async function printPage(
     { ...options, transferMode: 'ReturnAsStream' },
     timeoutMs,
   );
-  const pieces: Buffer[] = [];
-  let length = 0;
-  for (;;) {
-    const { data, eof } = await page.send('IO.read', { handle, size: PIECE_BYTES }, timeoutMs);
-    const bytes = Buffer.from(data, 'base64');
-    length += bytes.length;
-    pieces.push(bytes);
-    if (length > maxBytes || eof) break;
-  }
+  const pdf = await readStream(page, handle, maxBytes, timeoutMs);
   await page.send('IO.close', { handle });
-  return length > maxBytes ? undefined : Buffer.concat(pieces);
+  return pdf;
 }

@@ -1,4 +1,5 @@
-import { CdpError, type CdpHandlers } from './cdp-connection.ts';
+import { setTimeout } from 'node:timers/promises';
+import { CdpError, type CdpHandlers, ignoreGone } from './cdp-connection.ts';
 import { evaluate } from './page-reader.ts';
 import { abortRequest } from './paused-request.ts';
 import type { BrowserPage } from './running-browser.ts';
@@ -74,7 +75,7 @@ async function showBlank(page: BrowserPage): Promise<void> {
   const { loaderId } = await page.send('Page.navigate', { url: 'about:blank' }, RESET_MS);
   blank = loaderId;
   if (blank !== undefined && loads.has(blank)) return;
-  await Promise.race([loaded, page.ended, timeout()]);
+  await Promise.race([loaded, page.ended, setTimeout(RESET_MS, undefined, { ref: false })]);
   if (blank === undefined || !loads.has(blank)) {
     throw new CdpError('timeout', 'the page does not become empty');
   }
@@ -87,14 +88,4 @@ async function emptyCaches(page: BrowserPage): Promise<void> {
     page.send('Network.setCacheDisabled', { cacheDisabled: true }, RESET_MS),
     page.send('Network.setCacheDisabled', { cacheDisabled: false }, RESET_MS),
   ]);
-}
-
-function timeout(): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, RESET_MS).unref();
-  });
-}
-
-function ignoreGone(): void {
-  // The request or the page has ended.
 }

@@ -5,7 +5,7 @@ import type { CrawlTask, Page } from '../engine.ts';
 import { failedResponse } from '../failed-page.ts';
 import { parseRequestHeaders } from '../http/request-headers.ts';
 import type { CrawlerIdentity } from '../http/user-agents.ts';
-import type { CdpHandlers } from './cdp-connection.ts';
+import { type CdpHandlers, ignoreGone } from './cdp-connection.ts';
 import { createDevice } from './devices.ts';
 import type { DocumentResponse } from './document-response.ts';
 import { createGivenCookies, type GivenCookies } from './given-cookies.ts';
@@ -208,8 +208,4 @@ async function endOfDocuments(
   const page = await toPage(task, { response, bytes: body, isHtml: false, url }, options);
   const wantsPicture = task.request.parameters.screenshot === true;
   return wantsPicture ? { ...page, screenshotFailed: 'not_drawn' } : page;
-}
-
-function ignoreGone(): void {
-  // The page has ended.
 }

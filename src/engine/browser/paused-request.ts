@@ -1,12 +1,12 @@
 import type { Protocol } from 'devtools-protocol';
 import { defined } from '../../domain/defined.ts';
 import type { HeaderPair } from '../../domain/job.ts';
+import { readStream } from './read-stream.ts';
 import type { BrowserPage } from './running-browser.ts';
 
 /** A request that the browser holds until it is told how to proceed. */
 export type PausedRequest = Pick<Protocol.Fetch.RequestPausedEvent, 'requestId'>;
 
-const PIECE_BYTES = 256 * 1024;
 /** Longer than any crawl: a slow site is ended by the time limit of the crawl. */
 const MAX_READ_MS = 600_000;
 
@@ -50,16 +50,7 @@ export async function readResponseBody(
   maxBytes: number,
 ): Promise<Uint8Array | undefined> {
   const { stream: handle } = await page.send('Fetch.takeResponseBodyAsStream', { requestId });
-  const pieces: Buffer[] = [];
-  let length = 0;
-  for (;;) {
-    const piece = await page.send('IO.read', { handle, size: PIECE_BYTES }, MAX_READ_MS);
-    const bytes = Buffer.from(piece.data, piece.base64Encoded === true ? 'base64' : 'utf8');
-    length += bytes.length;
-    pieces.push(bytes);
-    if (length > maxBytes) break;
-    if (piece.eof) return Buffer.concat(pieces);
-  }
-  await page.send('IO.close', { handle });
-  return undefined;
+  const body = await readStream(page, handle, maxBytes, MAX_READ_MS);
+  if (body === undefined) await page.send('IO.close', { handle });
+  return body;
 }

@@ -1,5 +1,6 @@
-import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isThere } from '../../domain/make-folder.ts';
 
 /**
  * Fills the folder `name` of `parent` unless its `file` is there, and returns the path of `file`.
@@ -13,15 +14,15 @@ export async function unpackOnce(
 ): Promise<string> {
   const folder = join(parent, name);
   const unpacked = join(folder, file);
-  if (await exists(unpacked)) return unpacked;
+  if (await isThere(unpacked)) return unpacked;
   const part = `${folder}.${process.pid}`;
   try {
     await mkdir(part, { recursive: true, mode: 0o700 });
     await fill(part);
     await rename(part, folder).catch(async (error: unknown) => {
-      if (await exists(unpacked)) return;
+      if (await isThere(unpacked)) return;
       // What is left of it when something has removed its files one by one.
-      if (!(await exists(folder))) throw error;
+      if (!(await isThere(folder))) throw error;
       await rm(folder, { recursive: true, force: true });
       await rename(part, folder);
     });
@@ -46,11 +47,4 @@ export function* tarFiles(tar: Buffer): Generator<{ path: string; content: Buffe
     if (isFile) yield { path, content: tar.subarray(at, at + size) };
     at += Math.ceil(size / BLOCK) * BLOCK;
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }

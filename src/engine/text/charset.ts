@@ -73,7 +73,7 @@ function* charsetOfBytes(bytes: Uint8Array, hostname: string | undefined): Steps
  * The standard's name for a label such as `latin1` or `sjis`; undefined for a label that the
  * standard does not know or browsers refuse.
  */
-export function resolveCharset(label: string | undefined): string | undefined {
+function resolveCharset(label: string | undefined): string | undefined {
   if (label === undefined || label === '') return undefined;
   try {
     const { encoding } = new TextDecoder(label.trim());

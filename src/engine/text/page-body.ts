@@ -72,7 +72,9 @@ interface ContentType {
 
 // Uses no regular expression on the whole value, because a site may send 64 KiB of it.
 function parseContentType(value: string | undefined): ContentType {
-  const [essence = '', ...rest] = (value ?? '').split(';', MAX_PARAMETERS).map(trimmed);
+  const [essence = '', ...rest] = (value ?? '')
+    .split(';', MAX_PARAMETERS)
+    .map((part) => part.trim());
   const type = essence.toLowerCase();
   const named = rest.map((part) => {
     const [name = '', ...values] = part.split('=');
@@ -92,10 +94,6 @@ function parseContentType(value: string | undefined): ContentType {
       .map((each) => unquoted(each.value))
       .find((found) => !found.includes('"')),
   };
-}
-
-function trimmed(part: string): string {
-  return part.trim();
 }
 
 function unquoted(value: string): string {

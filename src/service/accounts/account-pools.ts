@@ -97,9 +97,9 @@ export interface SealedContent {
 }
 
 /** What accounts may have. */
-export const MAX_OWN_POOLS = 20;
+const MAX_OWN_POOLS = 20;
 /** In all pools of an account; the sessions of a gateway count as proxies. */
-export const MAX_OWN_PROXIES = 1_000;
+const MAX_OWN_PROXIES = 1_000;
 /** Of all URLs of an account. */
 const MAX_URL_BYTES = 256 * 1024;
 

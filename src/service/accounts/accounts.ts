@@ -6,6 +6,7 @@ import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { defined } from '../../domain/defined.ts';
 import { accountHasCrawlers, accountNotFound, invalidField } from '../../domain/errors.ts';
+import { fieldName } from '../../domain/field-name.ts';
 import type { AccountLimits } from '../../domain/quotas.ts';
 import { createRid } from '../../domain/rid.ts';
 import type { Store } from '../../store/store.ts';
@@ -167,7 +168,7 @@ export function createAccountManagement(deps: {
 function checkedLimits(limits: Partial<AccountLimits>): Partial<AccountLimits> {
   for (const [name, limit] of Object.entries(limits)) {
     if (!Number.isSafeInteger(limit) || limit < 0) {
-      const field = `limits.${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
+      const field = `limits.${fieldName(name)}`;
       throw invalidField(
         field,
         `${field} must be a whole number, 0 for no limit.`,

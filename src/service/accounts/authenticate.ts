@@ -1,11 +1,12 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
 import { DomainError, invalidToken } from '../../domain/errors.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import type { StoreTraits } from '../../domain/store-traits.ts';
 import type { AccountStore } from '../../store/store.ts';
-import { createExpiringCache } from '../crawlers/expiring-cache.ts';
+import { createExpiringCache } from '../expiring-cache.ts';
 import { createSharedLookup } from '../shared-lookup.ts';
 import type { FailedTokens } from './failed-tokens.ts';
 import { isSameToken, tokenHash } from './tokens.ts';
@@ -139,8 +140,7 @@ export function createAuthenticator(deps: {
     },
     async learn() {
       for (let after: string | undefined; known.size < MAX_KNOWN; ) {
-        const paging = { limit: LEARN_PAGE, ...(after === undefined ? {} : { after }) };
-        const accounts = await deps.accounts.list(paging);
+        const accounts = await deps.accounts.list({ limit: LEARN_PAGE, ...defined({ after }) });
         for (const { tokenHashes } of accounts) {
           for (const hash of Object.values(tokenHashes)) known.set(hash, true);
         }

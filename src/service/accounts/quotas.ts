@@ -1,4 +1,5 @@
 import type { Account, ReadUsage } from '../../domain/account.ts';
+import { addCount } from '../../domain/add-count.ts';
 import type { CrawlHold } from '../../domain/attention.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { HOUR_MS } from '../../domain/durations.ts';
@@ -12,7 +13,7 @@ import {
   quotaExceeded,
 } from '../../domain/quotas.ts';
 import type { Store } from '../../store/store.ts';
-import { createExpiringCache } from '../crawlers/expiring-cache.ts';
+import { createExpiringCache } from '../expiring-cache.ts';
 import { type DiskRoom, type DiskShortage, unlimitedDisk } from './disk-room.ts';
 import { createProbePacer } from './probe-pacer.ts';
 import { createTokenBuckets } from './token-bucket.ts';
@@ -265,11 +266,9 @@ export function createQuotas(deps: {
           retryAfterMs: RESERVED_RETRY_MS,
         });
       }
-      reserved.set(accountId, ahead + bytes);
+      addCount(reserved, accountId, bytes);
       return (storedBytes) => {
-        const left = (reserved.get(accountId) ?? bytes) - bytes;
-        if (left === 0) reserved.delete(accountId);
-        else reserved.set(accountId, left);
+        addCount(reserved, accountId, -bytes);
         // A reading of the account may be older than the page.
         const cached = known.peek(accountId);
         if (cached !== undefined) cached.storedBytes += storedBytes;

@@ -5,8 +5,8 @@ import { isInternal } from '../../domain/crawler-name.ts';
 import { crawlerNotFound, DomainError, missingField } from '../../domain/errors.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
 import type { CrawlerStore } from '../../store/store.ts';
+import { createExpiringCache } from '../expiring-cache.ts';
 import { type CrawlerReference, storedName } from './async-crawler.ts';
-import { createExpiringCache } from './expiring-cache.ts';
 
 /**
  * Finds the crawler that a call names, and checks that the caller may address it. The service's own

@@ -115,7 +115,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       windowHours: crawler.retryWindowHours,
       retryAfterMs: failure?.retryAfterMs,
       random: random(),
-    })?.dueAt;
+    });
   }
 
   async function endLost(

@@ -1,4 +1,5 @@
 import type { TokenOwner } from '../../domain/account.ts';
+import { addCount } from '../../domain/add-count.ts';
 import type { ServiceClock } from '../../domain/clock.ts';
 import type { CrawlerDefaults } from '../../domain/crawler-settings.ts';
 import { DAY_MS } from '../../domain/durations.ts';
@@ -77,20 +78,17 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
   const running = new Map<string, number>();
 
   async function withSlot<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
-    const current = running.get(key) ?? 0;
-    if (current >= deps.concurrency) {
+    if ((running.get(key) ?? 0) >= deps.concurrency) {
       throw new DomainError('exhausted', 'concurrency_limit_reached', 'Concurrency limit reached', {
         retryAfterMs: 1_000,
         metadata: { limit: deps.concurrency },
       });
     }
-    running.set(key, current + 1);
+    addCount(running, key, 1);
     try {
       return await work();
     } finally {
-      const left = (running.get(key) ?? 1) - 1;
-      if (left === 0) running.delete(key);
-      else running.set(key, left);
+      addCount(running, key, -1);
     }
   }
 

@@ -15,6 +15,7 @@ import {
   spreadHash,
 } from '../../domain/proxy-pools.ts';
 import { sessionKey } from '../../domain/session-key.ts';
+import { hostOf } from '../../domain/target-url.ts';
 import type { CrawlTask } from '../../engine/engine.ts';
 import type { CrawlResult } from '../../threads/build-result.ts';
 import type { CrawlOrder } from '../../threads/crawl-threads.ts';
@@ -198,7 +199,7 @@ export function createPoolWays(deps: {
       const { parameters, url } = task.request;
       const { country } = parameters;
       const candidates = candidatesOf(found);
-      const host = URL.parse(url)?.host ?? '';
+      const host = hostOf(url);
       const now = nowMs();
       const { rid = '' } = spec;
       let opensAtMs = Number.POSITIVE_INFINITY;

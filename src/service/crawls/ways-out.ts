@@ -31,7 +31,7 @@ export interface WaysOut {
    * `tries` is the number of ways that this crawl has taken before. `pools` are those that its
    * account may use; default: the operator's.
    */
-  choose(order: CrawlOrder, tries: number, pools?: readonly ProxyPool[]): WayChoice;
+  choose(order: CrawlOrder, tries: number, pools: readonly ProxyPool[]): WayChoice;
   /** Every proxy of the operator, direct connections excepted. */
   list(): ProxyReport[];
   /** The same of pools that an account has made. */
@@ -90,7 +90,7 @@ export function createWaysOut(deps: {
 
   return {
     pools: operators,
-    choose(order, tries, pools = operators) {
+    choose(order, tries, pools) {
       const { request, pool } = order.task;
       const wish = { ...request.parameters, proxy: request.parameters.proxy ?? pool };
       const found = findPools(pools, wish);

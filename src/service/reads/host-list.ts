@@ -6,7 +6,7 @@ import { ruleFor } from '../../domain/host-rules.ts';
 import { type HostState, mergeStates } from '../../domain/host-state.ts';
 import type { HostStore, QueuedHosts } from '../../store/store.ts';
 import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
-import { createExpiringCache } from '../crawlers/expiring-cache.ts';
+import { createExpiringCache } from '../expiring-cache.ts';
 
 /** What URLs of a host wait for although the crawler has slots for them. */
 export interface HostWait {

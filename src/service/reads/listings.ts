@@ -1,4 +1,4 @@
-import type { TokenOwner } from '../../domain/account.ts';
+import { scopeOf, type TokenOwner } from '../../domain/account.ts';
 import { type ServiceClock, toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
@@ -137,9 +137,7 @@ export function createListings(deps: {
     },
 
     async results(owner, crawlerName, outcome, part, matches) {
-      const { tokenType } = owner;
-      const { accountId } = owner.account;
-      const scope = { accountId, tokenType };
+      const scope = scopeOf(owner);
       const { crawlerId } = crawlerName === '' ? {} : await access.find(owner, crawlerName);
       const selection = crawlerId === undefined ? scope : { ...scope, crawlerId };
       const found = await filled(part, matches, (each) =>

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { TokenOwner } from '../../domain/account.ts';
+import { scopeOf, type TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { batchNotFound, invalidField, missingField } from '../../domain/errors.ts';
 import { MAX_BULK_RIDS } from '../../domain/limits.ts';
@@ -82,7 +82,7 @@ export function createResultStreams(deps: {
     owner: TokenOwner,
     { crawler, batch: name }: Pick<ResultStreamRequest, 'crawler' | 'batch'>,
   ): Promise<ResultSelection> {
-    const scope = { accountId: owner.account.accountId, tokenType: owner.tokenType };
+    const scope = scopeOf(owner);
     if (crawler === '' && name === '') return scope;
     const { crawlerId } = await access.findRecent(owner, crawler);
     if (name === '') return { ...scope, crawlerId };

@@ -1,4 +1,4 @@
-import type { TokenOwner } from '../../domain/account.ts';
+import { scopeOf, type TokenOwner } from '../../domain/account.ts';
 import type { Crawler, CrawlerMoments } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
@@ -99,12 +99,12 @@ export function createSearch(deps: {
   }
 
   async function resultsOf(
-    { account, tokenType }: TokenOwner,
+    owner: TokenOwner,
     text: string,
     matches: MatchFilter,
     nameOf: (crawlerId: string | undefined) => string,
   ) {
-    const scope = { accountId: account.accountId, tokenType };
+    const scope = scopeOf(owner);
     const { rows, cursor } = await store.listings.results(
       scope,
       undefined,

@@ -2,11 +2,12 @@ import type { TokenOwner, TokenType } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
-import { DomainError, invalidField } from '../../domain/errors.ts';
+import { defined } from '../../domain/defined.ts';
+import { invalidField, isUnavailable } from '../../domain/errors.ts';
 import { parseDay } from '../../domain/limits.ts';
 import { addDays, type HistoryDay, toHistoryDay } from '../../domain/stats.ts';
 import type { ResultTotals, Store } from '../../store/store.ts';
-import { createExpiringCache } from '../crawlers/expiring-cache.ts';
+import { createExpiringCache } from '../expiring-cache.ts';
 
 /** A crawler's counters and its days. */
 export interface CrawlerStatistics {
@@ -86,10 +87,7 @@ export function createStatistics(deps: {
     const all: Crawler[] = [];
     for (;;) {
       const after = all.at(-1)?.name;
-      const page = await crawlers.list(
-        accountId,
-        after === undefined ? { limit: BATCH_SIZE } : { limit: BATCH_SIZE, after },
-      );
+      const page = await crawlers.list(accountId, { limit: BATCH_SIZE, ...defined({ after }) });
       all.push(...page);
       if (page.length < BATCH_SIZE) return all;
     }
@@ -105,13 +103,9 @@ export function createStatistics(deps: {
       const { accountId } = owner.account;
       const all = await allCrawlers(accountId);
       const ids = all.map((crawler) => crawler.crawlerId);
-      const range = {
-        ...(from === undefined ? {} : { from }),
-        ...(to === undefined ? {} : { to }),
-      };
       const [counters, days, stored = []] = await Promise.all([
         crawlers.counters(ids),
-        stats.history(ids, range),
+        stats.history(ids, defined({ from, to })),
         known.get(accountId, () => addUpStored(accountId)),
       ]);
       const rows = all.flatMap((crawler) => {
@@ -139,7 +133,7 @@ export function createStatistics(deps: {
 }
 
 function unlessAway(error: unknown): undefined {
-  if (!(error instanceof DomainError) || error.kind !== 'unavailable') throw error;
+  if (!isUnavailable(error)) throw error;
 }
 
 /** The sum of a number over rows. */

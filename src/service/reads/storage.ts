@@ -1,10 +1,10 @@
-import type { TokenOwner } from '../../domain/account.ts';
+import { scopeOf, type TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { invalidField, ridNotFound } from '../../domain/errors.ts';
 import { integerInRange, MAX_BULK_RIDS } from '../../domain/limits.ts';
 import type { StoredResult } from '../../domain/result.ts';
 import { isRid } from '../../domain/rid.ts';
-import type { ResultScope, ResultStore } from '../../store/store.ts';
+import type { ResultStore } from '../../store/store.ts';
 
 const DEFAULT_PAGE = 1_000;
 const MAX_PAGE = 10_000;
@@ -62,11 +62,6 @@ export function createStorage(deps: {
   readonly clock: Clock;
 }): Storage {
   const { results, clock } = deps;
-  const toScope = (owner: TokenOwner): ResultScope => ({
-    accountId: owner.account.accountId,
-    tokenType: owner.tokenType,
-  });
-
   return {
     async get(owner, rid, givenUrl) {
       // As a push trims it.
@@ -74,7 +69,7 @@ export function createStorage(deps: {
       if (rid === '' && url === '') {
         throw invalidField('rid', 'The rid parameter (or url) is missing.', 'missing_rid');
       }
-      const scope = toScope(owner);
+      const scope = scopeOf(owner);
       const found =
         rid === ''
           ? await results.newest(scope, url)
@@ -87,12 +82,12 @@ export function createStorage(deps: {
 
     async pageBytes(owner, rid) {
       if (!isRid(rid)) return 0;
-      return (await results.sizes(toScope(owner), [rid])).get(rid) ?? 0;
+      return (await results.sizes(scopeOf(owner), [rid])).get(rid) ?? 0;
     },
 
     async select(owner, rids, { holds } = { holds: false }) {
       const wanted = validRids(rids);
-      const scope = toScope(owner);
+      const scope = scopeOf(owner);
       const sizes = await results.sizes(scope, wanted);
       const chosen: string[] = [];
       const deferred: string[] = [];
@@ -114,25 +109,25 @@ export function createStorage(deps: {
       return { rids: chosen.filter((rid) => held.has(rid)), bytes, deferred };
     },
 
-    release: (owner, rids) => results.release(toScope(owner), rids),
+    release: (owner, rids) => results.release(scopeOf(owner), rids),
 
     async getMany(owner, rids) {
-      return rids.length === 0 ? [] : results.getMany(toScope(owner), validRids(rids));
+      return rids.length === 0 ? [] : results.getMany(scopeOf(owner), validRids(rids));
     },
 
     async remove(owner, rids) {
       const wanted = validRids(rids);
-      return wanted.length === 0 ? new Set() : results.remove(toScope(owner), wanted);
+      return wanted.length === 0 ? new Set() : results.remove(scopeOf(owner), wanted);
     },
 
     async rids(owner, page) {
       const limit = integerInRange('limit', page.limit ?? DEFAULT_PAGE, 1, MAX_PAGE);
       const { order, cursor } = page;
       const from = cursor === undefined || cursor === '' ? {} : { cursor };
-      return results.rids(toScope(owner), { limit, order, ...from });
+      return results.rids(scopeOf(owner), { limit, order, ...from });
     },
 
-    count: async (owner) => results.count(toScope(owner)),
+    count: async (owner) => results.count(scopeOf(owner)),
   };
 }
 

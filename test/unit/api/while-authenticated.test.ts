@@ -37,7 +37,7 @@ test('a stream ends as unauthenticated, whether it waits, throws what aborts it,
   for (const open of [waiting, ending]) {
     const seen: number[] = [];
     const read = async () => {
-      for await (const each of whileAuthenticated(replacedToken(), call, owner, open)) {
+      for await (const each of whileAuthenticated(replacedToken(), call, open)) {
         seen.push(each);
       }
     };
@@ -53,5 +53,5 @@ test('what a stream with a right token throws is thrown', async () => {
   async function* failing(): AsyncGenerator<number> {
     throw fault;
   }
-  await expect(whileAuthenticated(watch, call, owner, failing).next()).rejects.toBe(fault);
+  await expect(whileAuthenticated(watch, call, failing).next()).rejects.toBe(fault);
 });

@@ -24,7 +24,7 @@ function retryWait(input: Partial<CrawlRetryInput>): number | undefined {
     random: 0,
     ...input,
   });
-  return next === undefined ? undefined : next.dueAt.getTime() - now.getTime();
+  return next === undefined ? undefined : next.getTime() - now.getTime();
 }
 
 /** The moments of all retries, in ms after the first try, when each crawl takes `crawlMs`. */
@@ -45,8 +45,8 @@ function lifeOf(options: {
       random: options.random(),
     });
     if (next === undefined) return moments;
-    moments.push(next.dueAt.getTime() - START.getTime());
-    now = new Date(next.dueAt.getTime() + options.crawlMs);
+    moments.push(next.getTime() - START.getTime());
+    now = new Date(next.getTime() + options.crawlMs);
   }
 }
 

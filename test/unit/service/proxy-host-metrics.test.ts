@@ -30,7 +30,7 @@ function crawl(host: string, bytes = 1): void {
   const about = { tokenType: 'normal', accountId: 'a', crawlerId: 'c', politeness: undefined };
   const spec = { kind: 'record', rid: host, delivery: 'storage' };
   const order = { task: { request, ...about }, spec, isSuspect: false, retry: 0 };
-  const way = ways.choose(order as unknown as CrawlOrder, 0);
+  const way = ways.choose(order as unknown as CrawlOrder, 0, pools);
   if (!('end' in way)) throw new Error('no proxy may be used');
   way.task.onTraffic?.({ received: bytes, sent: 0, own: bytes });
   way.end({ originalStatus: 200 } as never);

@@ -46,7 +46,7 @@ function order(
 }
 
 function choose(ways: WaysOut, more?: Parameters<typeof order>[0]) {
-  const way = ways.choose(order(more), 0);
+  const way = ways.choose(order(more), 0, ways.pools);
   if ('refused' in way) throw new Error(way.refused);
   return 'opensAtMs' in way ? undefined : way;
 }

@@ -1,5 +1,5 @@
-import type { Clock } from '../../domain/clock.ts';
-import { createLruMap } from '../../domain/lru-map.ts';
+import type { Clock } from '../domain/clock.ts';
+import { createLruMap } from '../domain/lru-map.ts';
 
 /** Caches the results of look-ups for a short time; misses are not cached. */
 export interface ExpiringCache<Value> {
