@@ -8,6 +8,12 @@ import type { RetryOptions } from './retry-options.ts';
 /** A dead connection is noticed after two of these times. */
 const PING_MS = 20_000;
 
+/**
+ * MB. Node never takes off what a refused call had not sent yet, and fails every call of the connection above
+ * the limit, 10 by default.
+ */
+const MAX_SESSION_MEMORY = 2 ** 32 - 1;
+
 /** The connections of one client. */
 export interface Connection {
   readonly transport: Transport;
@@ -34,7 +40,11 @@ export function openConnection(options: ConnectionOptions): Connection {
   };
   const shared = { baseUrl, interceptors: [createRetries(options.retries), authorize] };
   if (httpVersion === '2') {
-    const sessionManager = new Http2SessionManager(baseUrl, { pingIntervalMs: PING_MS }, tls);
+    const sessionManager = new Http2SessionManager(
+      baseUrl,
+      { pingIntervalMs: PING_MS },
+      { ...tls, maxSessionMemory: MAX_SESSION_MEMORY },
+    );
     ignoreLateErrors(sessionManager);
     return {
       transport: createConnectTransport({ ...shared, httpVersion, sessionManager }),

@@ -56,11 +56,15 @@ export function createHttp2Server(limits: EdgeLimits, onRequest: RequestHandler)
     {
       // A client that keeps to the limit exceeds it when it has closed streams that are open here.
       maxSessionRejectedStreams: 10_000,
+      // MB. Node never takes off what a reset stream had not sent yet, and refuses every new stream of
+      // the connection above the limit, 10 by default. Streams, headers and replies have limits here.
+      maxSessionMemory: 2 ** 32 - 1,
       settings: {
         maxConcurrentStreams: limits.maxStreams,
         maxHeaderListSize: limits.maxHeaderBytes,
-        // With the default of 64 KiB, large batches wait for a round trip per window.
-        initialWindowSize: 1024 * 1024,
+        // What a client may send before it is read is in no budget, and Node grants the window of
+        // the connection anew at once. So each stream holds that much, of up to thousands that wait.
+        initialWindowSize: 65_535,
       },
     },
     onRequest,

@@ -137,6 +137,17 @@ test('refusals name the URL, or fail the loop when nothing can be pushed', async
   );
 });
 
+test('long batches that are refused unread cost the connection nothing', async () => {
+  await using app = await startApp();
+  await using client = createCrawlerClient({ baseUrl: app.url, token: 'nobody' });
+  const items = [{ url: `http://a.example/${'x'.repeat(1_000_000)}` }];
+  for (let n = 0; n < 15; n += 1) {
+    await expect(client.pushes.pushBatch({ crawler: 'shop', items })).rejects.toThrow(
+      'The access token is not valid.',
+    );
+  }
+});
+
 test('a queue that stays full ends the patience', async () => {
   await using app = await startApp({ env: { CRAWLER_QUEUE_LIMIT: '10' } });
   await using client = clientOf(app);

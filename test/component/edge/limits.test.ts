@@ -1,9 +1,11 @@
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
-import { connect as connectHttp2, constants } from 'node:http2';
+import { connect as connectHttp2, constants, type Settings } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { createConnectionLimit } from '../../../src/edge/connection-limit.ts';
+import { DEFAULT_EDGE_LIMITS } from '../../../src/edge/edge-limits.ts';
+import { createHttp2Server } from '../../../src/edge/http-servers.ts';
 import { paced } from '../../../src/http/paced.ts';
 import { BodyFault, receiveBody } from '../../../src/http/receive-body.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -90,6 +92,38 @@ test('a client that takes nothing of its reply is cut off', async () => {
     stream.on('error', () => undefined);
     await closed;
     expect(stream.rstCode).toBe(constants.NGHTTP2_CANCEL);
+  } finally {
+    session.destroy();
+  }
+});
+
+test('a stream takes little of a body that nobody reads yet', async () => {
+  await using wire = await startWire();
+  const session = connectHttp2(wire.url);
+  try {
+    const [settings] = (await once(session, 'remoteSettings')) as [Settings];
+    // 1,000 calls of an account may wait for memory; what they have sent is in no budget.
+    expect(settings.initialWindowSize).toBeLessThanOrEqual(64 * 1024);
+  } finally {
+    session.destroy();
+  }
+});
+
+test('clients that abandon long replies keep their connection', async () => {
+  const server = createHttp2Server(DEFAULT_EDGE_LIMITS, (request, response) => {
+    response.end(request.url === '/long' ? Buffer.alloc(1024 * 1024) : 'short');
+  });
+  await using open = await listen(server);
+  const session = connectHttp2(`http://127.0.0.1:${open.port}`);
+  try {
+    for (let n = 0; n < 12; n += 1) {
+      const stream = session.request({ ':path': '/long' });
+      await once(stream, 'response');
+      stream.close(constants.NGHTTP2_CANCEL);
+      await once(stream, 'close');
+    }
+    const [headers] = await once(session.request({ ':path': '/short' }), 'response');
+    expect(headers).toMatchObject({ ':status': 200 });
   } finally {
     session.destroy();
   }
