@@ -3,6 +3,7 @@ import { NORMAL, startApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startMailServer } from '../support/mail-server.ts';
+import { startSite } from '../support/site.ts';
 import { createTestClock } from '../support/test-clock.ts';
 
 const url = 'https://example.com/';
@@ -96,19 +97,23 @@ test('a token pushes 30 URLs a second, a batch counting its items', async () => 
 });
 
 test('inline crawls over the concurrency of a token are refused as clients know it', async () => {
-  await using app = await startApp({
-    env: { INLINE_CONCURRENCY: '2', CRAWL_TIMEOUT_SECONDS: '1' },
+  await using app = await startApp({ env: { INLINE_CONCURRENCY: '2' } });
+  const answers = Promise.withResolvers<void>();
+  await using site = await startSite({
+    routes: {
+      '/held': (_request, response) => void answers.promise.then(() => response.end('page')),
+    },
   });
-  const { startSite } = await import('../support/site.ts');
-  await using site = await startSite();
-  const target = encodeURIComponent(`${site.url}/hang`);
-  const replies = await Promise.all(
-    Array.from({ length: 3 }, () => app.rest('GET', `/?token=${NORMAL}&url=${target}`)),
-  );
-  const refused = replies.filter((reply) => reply.status === 429);
-  expect(refused).toHaveLength(1);
-  expect(refused[0]?.headers.get('retry-after')).toBe('1');
-  expect(refused[0]?.json).toMatchObject({ error: 'Concurrency limit reached', limit: 2 });
+  const target = encodeURIComponent(`${site.url}/held`);
+  const crawl = () => app.rest('GET', `/?token=${NORMAL}&url=${target}`);
+  const others = [crawl(), crawl()];
+  await eventually(() => expect(site.hits('/held')).toBe(2));
+  const refused = await crawl();
+  expect(refused.status).toBe(429);
+  expect(refused.headers.get('retry-after')).toBe('1');
+  expect(refused.json).toMatchObject({ error: 'Concurrency limit reached', limit: 2 });
+  answers.resolve();
+  expect((await Promise.all(others)).map(({ status }) => status)).toEqual([200, 200]);
 });
 
 test('what a call did not queue for rate or room is refused as request_id_used when it is repeated', async () => {

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { JAVASCRIPT, startApp, type TestApp } from '../support/app.ts';
 import { crawlInBrowser, htmlRoute } from '../support/browser-crawls.ts';
+import { eventually } from '../support/eventually.ts';
 import { startProxy } from '../support/proxy.ts';
 import { type Site, startSite } from '../support/site.ts';
 
@@ -177,12 +178,10 @@ describe('a crawl in a browser', () => {
       'GET',
       `/?token=${JAVASCRIPT}&crawler=js&callback=true&url=${url}`,
     );
-    await expect
-      .poll(
-        async () => (await app.rest('GET', `/storage?token=${JAVASCRIPT}&rid=${json.rid}`)).text,
-        { timeout: 20_000 },
-      )
-      .toContain('made by script');
+    await eventually(async () => {
+      const { text } = await app.rest('GET', `/storage?token=${JAVASCRIPT}&rid=${json.rid}`);
+      expect(text).toContain('made by script');
+    });
   });
 
   test('goes through the proxy of its country', async () => {

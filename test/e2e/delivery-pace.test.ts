@@ -52,7 +52,7 @@ test.for(byLength(RECEIVERS.slice(0, 1), RECEIVERS))(
     const app = started();
     const crawler = await createCrawler(app, 'paced', { callback_url: receiver.url });
     await pushMany(app, crawler.path, site.url, results);
-    await receiver.until(results, 40_000);
+    await receiver.until(results);
     expect(receiver.deliveries.length).toBeLessThanOrEqual(results * 1.15);
   },
 );
@@ -63,7 +63,7 @@ test('a replay comes out at the same pace', async () => {
   const app = started();
   const crawler = await createCrawler(app, 'replayed', { callback_url: receiver.url });
   await pushMany(app, crawler.path, site.url, 100);
-  await receiver.until(100, 40_000);
+  await receiver.until(100);
   await eventually(async () =>
     expect((await crawler.details()).activity.deliveries_pending).toBe(0),
   );
@@ -90,7 +90,7 @@ test('so do the notices of URLs that waited too long', async () => {
   }));
   expect((await crawler.post('push_batch', { items })).status).toBe(200);
   clock.advance(90_000);
-  await receiver.until(150, 40_000);
+  await receiver.until(150);
   for (const post of receiver.deliveries) {
     const failure = 'queue_timeout';
     expect(post.headers).toMatchObject({ cb_status: '699', original_status: '504', failure });
@@ -112,7 +112,7 @@ test('crawlers that post to the same URL share its pace and take turns', async (
   await eventually(() => expect(sent('small')).toBeGreaterThanOrEqual(10));
   // In turns ten of one go with about ten of the other.
   expect(sent('large')).toBeLessThan(60);
-  await receiver.until(100, 40_000);
+  await receiver.until(100);
   expect(receiver.deliveries.length).toBeLessThanOrEqual(115);
 });
 
@@ -140,7 +140,7 @@ test('Retry-After of a receiver is waited for by all of its deliveries', async (
   expect(receiver.deliveries).toHaveLength(1);
   receiver.answer({ status: 200 });
   clock.advance(11 * 60_000);
-  await receiver.until(30, 20_000);
+  await receiver.until(30);
   // The one that was refused may come again after all others.
   await eventually(() => expect(receiver.duplicates()).toBe(1));
 });

@@ -8,7 +8,7 @@ import { startSite } from '../support/site.ts';
 import { createTestClock } from '../support/test-clock.ts';
 
 const MINUTE = 60_000;
-const env = { WEBHOOK_RETRY_SCHEDULE: '1m,10m', WEBHOOK_ACK_TIMEOUT_MS: '300' };
+const env = { WEBHOOK_RETRY_SCHEDULE: '1m,10m' };
 
 test.for([
   ['an error', { status: 500 }, 500],

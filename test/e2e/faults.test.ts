@@ -381,7 +381,7 @@ describe.skipIf(program === undefined)('with a MongoDB of its own', () => {
     await eventually(async () => {
       expect((await service.rest('GET', push)).status).toBe(200);
     });
-  }, 60_000);
+  });
 
   test('a database that answers nothing does not hold up the stop, and what was taken in is crawled later', async () => {
     await using mongod: Mongod = await startMongod(program ?? '');

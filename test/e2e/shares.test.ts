@@ -30,7 +30,7 @@ async function expectShared(service: ServiceProcess, processes: number): Promise
       expect(slots.reduce((sum, each) => sum + each, 0)).toBe(CONCURRENCY);
       expect(Math.min(...slots)).toBeGreaterThanOrEqual(Math.floor(CONCURRENCY / processes));
     },
-    { timeoutMs: 30_000, what: `${processes} processes with equal shares` },
+    { what: `${processes} processes with equal shares` },
   );
 }
 
@@ -133,7 +133,7 @@ describe.skipIf(mongodbUri === '')('a crawler with many slots', () => {
           const slots = (await crawlerAt(service)).processes.map((each) => each.slots);
           expect(slots.filter((each) => each > 0)).toHaveLength(count);
         },
-        { timeoutMs: 30_000, what: `${count} processes with slots` },
+        { what: `${count} processes with slots` },
       );
     const hits = () => sites.reduce((sum, site) => sum + site.hits(), 0);
     await using second = await startProcess(env);

@@ -39,7 +39,7 @@ test.each(byLength(SIGNALS.slice(0, 2), SIGNALS))(
     service.signal(to, signal);
     await eventually(() => expect(service.output).toContain('"stopping"'));
     page.release();
-    const [post] = await receiver.until(1, 30_000);
+    const [post] = await receiver.until(1);
     expect([post?.rid, post?.text]).toEqual([json.rid, 'slow']);
     await service.ended;
     expect(service.output).toContain('"stopped"');

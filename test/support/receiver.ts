@@ -69,7 +69,7 @@ export interface Receiver extends AsyncDisposable {
   rids(): Set<string>;
   /** Deliveries beyond the first of their `rid`. */
   duplicates(): number;
-  /** Resolves with the deliveries once `count` different `rid`s have arrived. Throws after `timeoutMs` (30 s). */
+  /** Resolves with the deliveries once `count` different `rid`s have arrived. Throws after `timeoutMs` (60 s). */
   until(count: number, timeoutMs?: number): Promise<readonly ReceivedPost[]>;
   /** The same for probes. */
   untilProbes(count: number, timeoutMs?: number): Promise<readonly ReceivedPost[]>;
@@ -148,9 +148,9 @@ export async function startReceiver(
     byRid: (rid) => deliveries.filter((post) => post.rid === rid),
     rids: distinctRids,
     duplicates: () => deliveries.length - distinctRids().size,
-    until: (count, timeoutMs = 30_000) =>
+    until: (count, timeoutMs = 60_000) =>
       atLeast(deliveries, () => distinctRids().size, count, 'rids delivered', timeoutMs),
-    untilProbes: (count, timeoutMs = 30_000) =>
+    untilProbes: (count, timeoutMs = 60_000) =>
       atLeast(probes, () => probes.length, count, 'probes', timeoutMs),
     [Symbol.asyncDispose]: async () => {
       for (const timer of timers) clearTimeout(timer);

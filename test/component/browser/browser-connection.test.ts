@@ -52,7 +52,7 @@ test('holds no more than a mebibyte of an event, however long a page makes it', 
   });
   say('"}}');
   say('{"method":"Network.requestWillBeSent","params":{"requestId":"2"}}');
-  await expect.poll(() => urls).toEqual([2]);
+  await eventually(() => expect(urls).toEqual([2]));
 });
 
 test('refuses an answer that is too long, and continues', async () => {

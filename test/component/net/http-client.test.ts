@@ -288,13 +288,13 @@ describe('limits', () => {
         '/': (_request, response) => {
           response.end('in time');
           // The bytes are with the operating system, and nobody looks at them until the time is over.
-          const until = performance.now() + 150;
+          const until = performance.now() + 600;
           while (performance.now() < until);
         },
       },
     });
     const client = open({ allow: parseNetworkAllow(busy.host) });
-    const answer = await client.request(get(busy.url, { headersTimeoutMs: 100 }));
+    const answer = await client.request(get(busy.url, { headersTimeoutMs: 500 }));
     expect(Buffer.from(answer.body).toString()).toBe('in time');
   });
 
@@ -521,7 +521,7 @@ describe('TLS and HTTP/2', () => {
     const client = open({ allow: parseNetworkAllow(tls.host), ca: TLS_FIXTURE.cert });
     const headers = [['x-a', 'line\nbreak']] as const;
     expect(await codeOf(client.request(get(tls.url, { headers })))).toBe('protocol_error');
-    expect((await client.request(get(tls.url, { timeoutMs: 1_000 }))).status).toBe(200);
+    expect((await client.request(get(tls.url))).status).toBe(200);
   });
 
   test.each([true, false])(

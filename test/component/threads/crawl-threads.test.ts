@@ -22,16 +22,21 @@ import { type Site, startSite } from '../../support/site.ts';
 
 const MIB = 1024 * 1024;
 const never = new AbortController().signal;
+/** Longer than a thread that yields to others gets no processor for. */
+const HANG_MS = 4_000;
 const INLINE: ResultSpec = { kind: 'inline', rid: undefined };
 
 let stack: AsyncDisposableStack;
 let site: Site;
 let memory: FairPool;
 let logger: RecordingLogger;
+/** How many slow texts the site has answered. */
+let texts: number;
 
 beforeEach(async () => {
   stack = new AsyncDisposableStack();
   logger = createRecordingLogger();
+  texts = 0;
   site = stack.use(
     await startSite({
       routes: {
@@ -40,7 +45,9 @@ beforeEach(async () => {
         },
         '/slow-text': (_request, response) => {
           response.writeHead(200, { 'content-type': 'text/plain; charset=iso-2022-jp' });
-          response.end(Buffer.alloc(MIB, 'some text '));
+          response.end(Buffer.alloc(MIB, 'some text '), () => {
+            texts += 1;
+          });
         },
         '/greedy': (_request, response) => {
           response
@@ -70,7 +77,8 @@ function start(
     threads: count,
     settings: {
       network: { allow: parseNetworkAllow('127.0.0.1') },
-      limits: { timeoutMs: 20_000, maxBodyBytes: 2 * MIB },
+      // Longer than a test may take.
+      limits: { timeoutMs: 3_600_000, maxBodyBytes: 2 * MIB },
     },
     memory,
     documents,
@@ -226,16 +234,15 @@ test('large pages of one account are worked on in turn with those of others, and
     threads
       .crawl({ task: taskOf(path, {}, accountId), spec: INLINE, isSuspect: false }, never)
       .then(() => void order.push(name));
-  // All have arrived before the thread is done with the first of them.
+  // All have arrived before the thread is done with the first of them, or with few on a busy machine.
   const flood = Array.from({ length: 30 }, (_, n) => crawl(`flood ${n}`, '/slow-text', 'flooder'));
-  await eventually(() => expect(site.hits('/slow-text')).toBe(30));
-  await Promise.all([
-    ...flood,
-    crawl('small', '/page/1', 'victim'),
-    crawl('large', '/slow-text', 'victim'),
-  ]);
-  expect(order.indexOf('small')).toBeLessThan(15);
-  expect(order.indexOf('large')).toBeLessThan(15);
+  await eventually(() => expect(texts).toBe(30));
+  const others = [crawl('small', '/page/1', 'victim'), crawl('large', '/slow-text', 'victim')];
+  await eventually(() => expect(texts).toBe(31));
+  const before = order.length;
+  await Promise.all([...flood, ...others]);
+  expect(order.indexOf('small')).toBeLessThan(before + 10);
+  expect(order.indexOf('large')).toBeLessThan(before + 10);
 });
 
 describe('memory', () => {
@@ -278,7 +285,7 @@ describe('a thread', () => {
     );
 
   test('that does not answer is replaced, and only the crawl it was at is to blame', async () => {
-    const threads = start({ hangMs: 1_000 });
+    const threads = start({ hangMs: HANG_MS });
     const bystander = lost(threads.crawl(order('/hang'), never));
     await eventually(() => expect(site.concurrent).toBe(1));
     const culprit = lost(threads.crawl(order('/endless'), never));
@@ -293,7 +300,7 @@ describe('a thread', () => {
     stack.use(other);
     const task = {
       ...taskOf('/'),
-      request: { ...taskOf('/').request, url: `${other.url}/delay/1500` },
+      request: { ...taskOf('/').request, url: `${other.url}/delay/${HANG_MS + 1_000}` },
     };
     const undisturbed = threads.crawl({ task, spec: INLINE, isSuspect: false }, never);
     expect((await lost(threads.crawl(order('/endless'), never))).blamed).toBe(true);
@@ -302,7 +309,7 @@ describe('a thread', () => {
   });
 
   test('that is replaced has left the sites when its crawls give back their slots', async () => {
-    const threads = start({ hangMs: 1_000 });
+    const threads = start({ hangMs: HANG_MS });
     const bystanders = Array.from({ length: 20 }, () => lost(threads.crawl(order('/hang'), never)));
     await eventually(() => expect(site.concurrent).toBe(20));
     const culprit = lost(threads.crawl(order('/endless'), never));
@@ -329,7 +336,7 @@ describe('a thread', () => {
   });
 
   test('leaves nothing of the budget in use when it is lost', async () => {
-    const threads = start({ hangMs: 1_000, budget: 8 * MIB });
+    const threads = start({ hangMs: HANG_MS, budget: 8 * MIB });
     const large = lost(threads.crawl(order(`/page/1?size=${MIB}&delay=0`), never)).catch(
       () => undefined,
     );

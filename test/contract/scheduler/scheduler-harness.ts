@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '../../../src/domain/clock.ts';
 import { createAgendaScheduler } from '../../../src/scheduler/agenda/agenda-scheduler.ts';
 import type {
   SchedulerBackend,
@@ -24,8 +25,8 @@ export interface TestProcess {
 
 /** Schedulers on one fresh database; disposing closes them and it. */
 export interface SchedulerHarness extends AsyncDisposable {
-  /** A scheduler that is not started; polls every 50 ms. */
-  process(): TestProcess;
+  /** A scheduler that is not started; polls every 50 ms. `clock` is that of the machine by default. */
+  process(clock?: Clock): TestProcess;
 }
 
 /** Opens a harness on a fresh database. */
@@ -35,13 +36,14 @@ export async function openHarness(
   const database = await open();
   const processes: TestProcess[] = [];
   return {
-    process() {
+    process(clock = systemClock) {
       const logger = createRecordingLogger();
       const backend = database.backend();
       const scheduler = createAgendaScheduler({
         backend: { ...backend, tasks: breakable(backend.tasks, () => made.cutOff) },
         processName: `test-${processes.length}`,
         processEveryMs: 50,
+        clock,
         logger,
       });
       const made: TestProcess = {

@@ -5,6 +5,7 @@ import type { DueJob } from '../../../src/domain/job.ts';
 import { createFairPool } from '../../../src/fairness/fair-pool.ts';
 import type { TurnReceipt } from '../../../src/store/store.ts';
 import { makeJobs } from '../../contract/store/store-harness.ts';
+import { eventually } from '../../support/eventually.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { webhookCrawler } from '../../support/webhook-fixtures.ts';
 
@@ -78,12 +79,12 @@ test('the lane of a helper that has stopped starts no job of the run that leads 
   expect(lead.started).toEqual(others.slice(0, 2).map(({ rid }) => rid));
   turn.end(receipt([...(sixth ?? [])]));
   helper.endFirst();
-  await expect.poll(() => helper.lane.inFlight).toBe(1);
+  await eventually(() => expect(helper.lane.inFlight).toBe(1));
   expect(helper.started).toHaveLength(2);
   expect(helper.lane.begin(crawler, true).look).toBeUndefined();
 
   lead.endFirst();
-  await expect.poll(() => lead.started).toHaveLength(3);
+  await eventually(() => expect(lead.started).toHaveLength(3));
   expect(lead.started).toEqual(others.map(({ rid }) => rid));
   helper.lane.close();
   lead.lane.close();

@@ -3,6 +3,7 @@ import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { type BodySinkDeps, createBodySink } from '../../../src/net/body-sink.ts';
 import type { Room } from '../../../src/net/http-client.ts';
+import { eventually } from '../../support/eventually.ts';
 import { createNoise } from '../../support/noise.ts';
 
 const TEXT = Buffer.from('a line of text\n'.repeat(5_000));
@@ -118,10 +119,10 @@ test.each([
   const isEncoded = headers.some(([name]) => name === 'content-encoding');
   const body = isEncoded ? gzipSync(gzipSync(TEXT)) : TEXT.subarray(0, 50_000);
   sink.write(body.subarray(0, body.length - 10));
-  await expect.poll(() => sink.isWaitingForRoom).toBe(true);
+  await eventually(() => expect(sink.isWaitingForRoom).toBe(true));
   expect([calls, grown]).toEqual([['pause'], [asked]]);
   granted.resolve();
-  await expect.poll(() => calls).toEqual(['pause', 'resume']);
+  await eventually(() => expect(calls).toEqual(['pause', 'resume']));
   sink.write(body.subarray(body.length - 10));
   sink.end();
   await ended;
@@ -145,7 +146,7 @@ test.each([
     const { sink, source } = open({ room, onComplete });
     sink.start(headers, source);
     sink.write(body);
-    await expect.poll(() => sink.isWaitingForRoom).toBe(true);
+    await eventually(() => expect(sink.isWaitingForRoom).toBe(true));
     // As HTTP/2 does with what has come before the pause.
     sink.end();
     await nextTurn();
@@ -263,7 +264,7 @@ test.each([
   sink.write(body.subarray(0, 50));
   sink.write(body.subarray(50, 60));
   granted.resolve();
-  await expect.poll(() => calls).toEqual(['pause', 'resume']);
+  await eventually(() => expect(calls).toEqual(['pause', 'resume']));
   sink.write(body.subarray(60));
   sink.end();
   await ended;

@@ -7,6 +7,7 @@ import { createStorage } from '../../../src/service/reads/storage.ts';
 import { buildResult } from '../../../src/threads/build-result.ts';
 import type { Crawled, CrawlOrder } from '../../../src/threads/crawl-threads.ts';
 import { ThreadLost } from '../../../src/threads/thread-lost.ts';
+import { eventually } from '../../support/eventually.ts';
 import { createUseCases, NO_POOLS, openEmbeddedStore } from '../../support/use-cases.ts';
 
 const never = new AbortController().signal;
@@ -100,11 +101,11 @@ test('each token has its own limit of crawls in flight, and ended crawls make ro
   const running = [crawl(), crawl()];
   await expect(crawl()).rejects.toMatchObject({ reason: 'concurrency_limit_reached' });
   const other = crawl(javascript);
-  await expect.poll(() => gates.length).toBe(3);
+  await eventually(() => expect(gates.length).toBe(3));
   gates[0]?.reject(new Error('broken'));
   await expect(running[0]).rejects.toThrow('broken');
   const next = crawl();
-  await expect.poll(() => gates.length).toBe(4);
+  await eventually(() => expect(gates.length).toBe(4));
   for (const gate of gates) gate.resolve(PAGE);
   await Promise.all([running[1], other, next]);
   expect(app.inUse()).toBe(0);
@@ -121,17 +122,17 @@ test('what crawls in flight may store counts in the quota before they start', as
   const { normal } = await app.account();
   const crawl = (store = true) => app.inlineCrawls.crawl(normal, INPUT, store, never);
   const first = crawl();
-  await expect.poll(() => gates.length).toBe(1);
+  await eventually(() => expect(gates.length).toBe(1));
   await expect(crawl()).rejects.toMatchObject({
     kind: 'exhausted',
     reason: 'storage_bytes_quota_exceeded',
   });
   const unkept = crawl(false);
-  await expect.poll(() => gates.length).toBe(2);
+  await eventually(() => expect(gates.length).toBe(2));
   for (const gate of gates) gate.resolve(PAGE);
   await Promise.all([first, unkept]);
   const next = crawl();
-  await expect.poll(() => gates.length).toBe(3);
+  await eventually(() => expect(gates.length).toBe(3));
   gates[2]?.resolve(PAGE);
   expect((await next).rid).toBeDefined();
 });
