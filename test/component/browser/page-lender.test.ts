@@ -61,14 +61,22 @@ test('a page is kept from the second crawl of its kind on, and for its kind alon
   expect(await openPages()).toBe(0);
 });
 
-test('pages that nobody uses are no more than there may be, are closed when idle, and when used up', async () => {
-  const lender = createPageLender({ pool, maxPages: 2, idleMs: 1_500, maxUses: 2 });
+test('pages that nobody uses are no more than there may be, and are closed when used up', async () => {
+  const lender = createPageLender({ pool, maxPages: 2, idleMs: 60_000, maxUses: 2 });
   for (const kind of ['a', 'b', 'c']) {
     await use(lender, kind);
     await use(lender, kind);
   }
   expect(await openPages()).toBe(2);
   expect([await use(lender, 'c'), await use(lender, 'c')]).toEqual([true, false]);
+  await lender.close();
+  await eventually(async () => expect(await openPages()).toBe(0));
+});
+
+test('pages that nobody uses are closed when they have been idle', async () => {
+  const lender = createPageLender({ pool, maxPages: 2, idleMs: 100, maxUses: 3 });
+  await use(lender, 'a');
+  await use(lender, 'a');
   await eventually(async () => expect(await openPages()).toBe(0));
   await lender.close();
 });
