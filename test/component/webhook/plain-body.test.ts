@@ -64,7 +64,12 @@ test('a long page that does not decompress is a failed delivery', async () => {
   expect(receiver.deliveries).toHaveLength(0);
 });
 
-test('posts to a receiver that does not read hold little of their pages', async () => {
+const zeros = gzipSync(Buffer.alloc(20 * MIB));
+
+test.each([
+  ['of one member', zeros],
+  ['whose last member is short', Buffer.concat([zeros, gzipSync('end')])],
+])('posts to a receiver that does not read hold little of pages %s', async (_, body) => {
   const held: ServerResponse[] = [];
   // It reads headers, and of bodies only what its system takes.
   const server = createServer({ highWaterMark: 1_024 }, (request, response) => {
@@ -77,7 +82,6 @@ test('posts to a receiver that does not read hold little of their pages', async 
   {
     await using webhook = startWebhook();
     const crawler = webhookCrawler({ callbackUrl: `http://127.0.0.1:${open.port}/` });
-    const body = gzipSync(Buffer.alloc(20 * MIB));
     const posts = Array.from({ length: 20 }, () =>
       webhook.deliver(crawler, deliveryOf('', { body }), over.signal).catch(() => undefined),
     );
