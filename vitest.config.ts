@@ -87,10 +87,10 @@ export default defineConfig({
     setupFiles: ['test/support/leaks.ts', 'test/support/redaction-check.ts'],
     reporters: ['default', './test/support/summary-reporter.ts'],
     // A busy machine is slow, and only failures wait that long.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
-    // For two cores: two thirds of the time of tests is waiting.
-    maxWorkers: 6,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+    // For two cores: half of the time of tests is waiting.
+    maxWorkers: 4,
     // Node itself strips the types, and keeps what it compiled. Modules cannot be mocked so.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     // A worker loads the service once for all of its files. What a file leaves open, or logs of secrets, fails that file.

@@ -76,18 +76,15 @@ test('a backup made under load is the service as it was then: after a crash it i
   expect(await command('restore', file, '--data-dir', restored)).toMatchObject({ code: 0 });
   expect((await stat(join(restored, 'queued-crawler.db'))).mode & 0o777).toBe(0o600);
   await using again = await startProcess({ DATA_DIR: restored });
-  const rids = await eventually(
-    async () => {
-      const { json } = await again.rest('GET', `/crawler/${NORMAL}/stats`);
-      expect(json.queue).toMatchObject({ waiting: 0, retrying: 0 });
-      expect(json.concurrency.running).toBe(0);
-      const stored = await again.rest('GET', `/storage/rids?token=${NORMAL}&limit=10000`);
-      expect(json.completed).toBe(stored.json.length);
-      expect(json.history.at(-1)).toMatchObject({ pushed: json.completed });
-      return new Set<string>(stored.json);
-    },
-    { timeoutMs: 60_000 },
-  );
+  const rids = await eventually(async () => {
+    const { json } = await again.rest('GET', `/crawler/${NORMAL}/stats`);
+    expect(json.queue).toMatchObject({ waiting: 0, retrying: 0 });
+    expect(json.concurrency.running).toBe(0);
+    const stored = await again.rest('GET', `/storage/rids?token=${NORMAL}&limit=10000`);
+    expect(json.completed).toBe(stored.json.length);
+    expect(json.history.at(-1)).toMatchObject({ pushed: json.completed });
+    return new Set<string>(stored.json);
+  });
   expect(before.filter((rid) => !rids.has(rid))).toEqual([]);
   const all = new Set(pushing.rids);
   expect([...rids].filter((rid) => !all.has(rid))).toEqual([]);

@@ -25,9 +25,7 @@ afterAll(async () => {
   await scene?.[Symbol.asyncDispose]();
 });
 
-test('axe-core finds nothing in any dialog that the sources name, in both themes', {
-  timeout: 300_000,
-}, async () => {
+test('axe-core finds nothing in any dialog that the sources name, in both themes', async () => {
   const { app, site } = scene;
   const pool = { name: 'own', proxies: ['http://8.8.8.8:3128'] };
   const made = await app.rest('POST', `/proxies/${NORMAL}`, pool);

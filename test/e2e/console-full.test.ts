@@ -26,9 +26,7 @@ describe.runIf(isLong)('the console', () => {
     expect(browser.problems.splice(0)).toEqual([]);
   });
 
-  test('is accessible at every width, in both themes, and at a zoom of 200 %', {
-    timeout: 600_000,
-  }, async () => {
+  test('is accessible at every width, in both themes, and at a zoom of 200 %', async () => {
     const looks = (['light', 'dark'] as const).flatMap((theme): PageLook[] => [
       ...[1_440, 768, 375].map((width) => ({ width, theme })),
       { width: 1_440, theme, zoom: 2 },
@@ -37,9 +35,7 @@ describe.runIf(isLong)('the console', () => {
     await expectAccessiblePages(browser, scene, looks);
   });
 
-  test('says that of too many crawlers only the first are listed, and finds the others', {
-    timeout: 600_000,
-  }, async () => {
+  test('says that of too many crawlers only the first are listed, and finds the others', async () => {
     const names = Array.from({ length: 10_001 }, (_, at) => `many-${String(at).padStart(5, '0')}`);
     const left = names.values();
     await using app = await startApp({

@@ -676,7 +676,7 @@ test('a page that is open for long keeps no listener of each poll', async () => 
 });
 
 // At every width and zoom: console-full.test.ts.
-test('axe-core finds nothing on any page, in both themes', { timeout: 180_000 }, async () => {
+test('axe-core finds nothing on any page, in both themes', async () => {
   const looks: readonly PageLook[] = [
     { width: 1_440, theme: 'light' },
     { width: 375, theme: 'dark' },

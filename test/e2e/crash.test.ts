@@ -53,21 +53,18 @@ test(`${2 * URLS} URLs survive kill -9 of the service, again and again: each is 
       // What was pushed is known by its key, whether it has ended or not.
       expect(await pushAll(service, 'store', site.url)).toEqual(stored);
     }
-    await eventually(
-      async () => {
-        const { json } = await service.rest('GET', `/crawler/${NORMAL}/stats`);
-        expect(json).toMatchObject({
-          completed: 2 * URLS,
-          failed: 0,
-          queue: { waiting: 0, retrying: 0 },
-          concurrency: { running: 0 },
-        });
-        for (const crawler of json.crawlers) {
-          expect(crawler.activity).toMatchObject({ pushed: URLS, deliveries_pending: 0 });
-        }
-      },
-      { timeoutMs: 60_000 },
-    );
+    await eventually(async () => {
+      const { json } = await service.rest('GET', `/crawler/${NORMAL}/stats`);
+      expect(json).toMatchObject({
+        completed: 2 * URLS,
+        failed: 0,
+        queue: { waiting: 0, retrying: 0 },
+        concurrency: { running: 0 },
+      });
+      for (const crawler of json.crawlers) {
+        expect(crawler.activity).toMatchObject({ pushed: URLS, deliveries_pending: 0 });
+      }
+    });
     await eventually(() => expect(receiver.byRid(id).length).toBeGreaterThan(0));
     expect(new Set(receiver.deliveries.map((post) => post.rid))).toEqual(new Set([...hooked, id]));
     const counts = { accepted: URLS, completed: URLS, failed: 0, removed: 0 };

@@ -157,43 +157,35 @@ test.skipIf(!hasGrpcPython)('grpc-python: URLs are pushed and their results read
 });
 
 // Go compiles grpc-go at its first run, Java all that is generated.
-test.skipIf(!hasGo || !isLong)(
-  'grpc-go: URLs are pushed and their results read',
-  { timeout: 300_000 },
-  async () => {
-    await using site = await startSite();
-    await using app = await startApp();
-    await using generated = await temporaryFolder();
-    await run(join(examples, 'grpc-go/generate.sh'), [generated.path]);
-    const output = await outputOf(
-      app,
-      'go',
-      ['run', 'grpc-go/main.go', `${site.url}/page/1`, `${site.url}/page/2`],
-      {
-        env: {
-          GO111MODULE: 'off',
-          GOPATH: `${generated.path}:${goPath}`,
-        },
+test.skipIf(!hasGo || !isLong)('grpc-go: URLs are pushed and their results read', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  await using generated = await temporaryFolder();
+  await run(join(examples, 'grpc-go/generate.sh'), [generated.path]);
+  const output = await outputOf(
+    app,
+    'go',
+    ['run', 'grpc-go/main.go', `${site.url}/page/1`, `${site.url}/page/2`],
+    {
+      env: {
+        GO111MODULE: 'off',
+        GOPATH: `${generated.path}:${goPath}`,
       },
-    );
-    expect(output).toMatch(twoPages(site));
-  },
-);
+    },
+  );
+  expect(output).toMatch(twoPages(site));
+});
 
-test.skipIf(!hasJava || !isLong)(
-  'grpc-java: URLs are pushed and their results read',
-  { timeout: 300_000 },
-  async () => {
-    await using site = await startSite();
-    await using app = await startApp();
-    await using generated = await temporaryFolder();
-    const env = { ...process.env, CLASSPATH: `${jars}/*` };
-    await run(join(examples, 'grpc-java/generate.sh'), [generated.path], { env });
-    const classes = `${generated.path}/classes:${jars}/*`;
-    const args = ['-cp', classes, 'Crawl', `${site.url}/page/1`, `${site.url}/page/2`];
-    expect(await outputOf(app, 'java', args)).toMatch(twoPages(site));
-  },
-);
+test.skipIf(!hasJava || !isLong)('grpc-java: URLs are pushed and their results read', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  await using generated = await temporaryFolder();
+  const env = { ...process.env, CLASSPATH: `${jars}/*` };
+  await run(join(examples, 'grpc-java/generate.sh'), [generated.path], { env });
+  const classes = `${generated.path}/classes:${jars}/*`;
+  const args = ['-cp', classes, 'Crawl', `${site.url}/page/1`, `${site.url}/page/2`];
+  expect(await outputOf(app, 'java', args)).toMatch(twoPages(site));
+});
 
 // What docs/clients.md says of a language is what its example does.
 test.each(['grpc-go', 'grpc-java', 'grpc-python'])(

@@ -66,7 +66,7 @@ function pushUnderLoad(
         if (reply !== undefined) refusals.push(reply.status);
         if (!stopped) throw new Error(`refused: ${reply?.status}`);
       },
-      { timeoutMs: 60_000, what: 'an acknowledged push' },
+      { what: 'an acknowledged push' },
     );
   }
   async function client(name: string): Promise<void> {
@@ -79,13 +79,10 @@ function pushUnderLoad(
     done,
     async until(share) {
       const wanted = share * batches * BATCH * CRAWLERS.length;
-      await eventually(
-        () => {
-          const seen = [...acknowledged.values()].reduce((sum, rids) => sum + rids.size, 0);
-          expect(seen).toBeGreaterThanOrEqual(wanted);
-        },
-        { timeoutMs: 60_000 },
-      );
+      await eventually(() => {
+        const seen = [...acknowledged.values()].reduce((sum, rids) => sum + rids.size, 0);
+        expect(seen).toBeGreaterThanOrEqual(wanted);
+      });
     },
     async stop() {
       stopped = true;
@@ -111,9 +108,7 @@ function removeUnderLoad(services: () => ServiceProcess[], { acknowledged, done:
   const stored = () => [...(acknowledged.get('store') ?? [])];
   const done = (async () => {
     for (let n = 0, seen = 0; !stopped; n++) {
-      await eventually(() => expect(stopped || stored().length > seen).toBe(true), {
-        timeoutMs: 60_000,
-      });
+      await eventually(() => expect(stopped || stored().length > seen).toBe(true));
       seen = stored().length;
       const all = services();
       const service = all[n % all.length];
@@ -141,21 +136,18 @@ async function expectBalance(
   receiver: Receiver,
   acknowledged: Acknowledged,
 ): Promise<void> {
-  await eventually(
-    async () => {
-      const { queue, concurrency, crawlers } = await stats(service);
-      expect({ queue, running: concurrency.running }).toMatchObject({
-        queue: { waiting: 0, retrying: 0 },
-        running: 0,
-      });
-      for (const { activity } of crawlers) {
-        const { pushed, completed, failed, deleted, purged } = activity;
-        expect(completed + failed + deleted + purged).toBe(pushed);
-        expect(activity.deliveries_pending).toBe(0);
-      }
-    },
-    { timeoutMs: 90_000 },
-  );
+  await eventually(async () => {
+    const { queue, concurrency, crawlers } = await stats(service);
+    expect({ queue, running: concurrency.running }).toMatchObject({
+      queue: { waiting: 0, retrying: 0 },
+      running: 0,
+    });
+    for (const { activity } of crawlers) {
+      const { pushed, completed, failed, deleted, purged } = activity;
+      expect(completed + failed + deleted + purged).toBe(pushed);
+      expect(activity.deliveries_pending).toBe(0);
+    }
+  });
   const rids = await service.rest('GET', `/storage/rids?token=${NORMAL}&limit=10000`);
   const stored = new Set<string>(rids.json);
   for (const { name, activity } of (await stats(service)).crawlers) {
@@ -269,9 +261,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
       await using sleeper = await startProcess(env);
       await makeCrawlers(sleeper, receiver);
       const load = pushUnderLoad(() => [sleeper], site.url, { batches: 30 });
-      await eventually(() => expect(receiver.deliveries.length).toBeGreaterThan(50), {
-        timeoutMs: 60_000,
-      });
+      await eventually(() => expect(receiver.deliveries.length).toBeGreaterThan(50));
       await load.stop();
       await using other = await startProcess(env);
       await sleeper.rest('POST', `/crawler/${NORMAL}/hook/push_batch`, {
@@ -279,17 +269,14 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
           url: `${site.url}/page/hook-late-${n}?delay=50`,
         })),
       });
-      await eventually(() => expect(site.concurrent).toBeGreaterThan(5), { timeoutMs: 60_000 });
+      await eventually(() => expect(site.concurrent).toBeGreaterThan(5));
       sleeper.process.kill('SIGSTOP');
       try {
         // The leases lapse and the other takes over.
-        await eventually(
-          async () => {
-            const { queue, concurrency } = await stats(other);
-            expect(queue.waiting + queue.retrying + concurrency.running).toBe(0);
-          },
-          { timeoutMs: 60_000 },
-        );
+        await eventually(async () => {
+          const { queue, concurrency } = await stats(other);
+          expect(queue.waiting + queue.retrying + concurrency.running).toBe(0);
+        });
       } finally {
         sleeper.process.kill('SIGCONT');
       }
@@ -363,7 +350,7 @@ describe.skipIf(program === undefined)('with a MongoDB of its own', () => {
     } finally {
       await Promise.all(services.map((service) => service.kill9()));
     }
-  }, 240_000);
+  });
 
   test('a push into a database that answers nothing is answered within half a minute', async () => {
     await using mongod: Mongod = await startMongod(program ?? '');

@@ -19,4 +19,4 @@ test('mutated calls over REST, Connect, gRPC and gRPC-Web are never the serviceâ
     expect(answers.get(answer)).toBeGreaterThan(CALLS / 200);
   }
   expect((await app.rest('GET', '/readyz')).status).toBe(200);
-}, 300_000);
+});

@@ -108,7 +108,7 @@ async function statusesIn(language: string, folder: string): Promise<Record<stri
 /** What a program prints; rejects when it fails. */
 function run(command: string, args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
-    const options = { env: { PATH: process.env.PATH }, timeout: 60_000 };
+    const options = { env: { PATH: process.env.PATH }, timeout: 180_000 };
     execFile(command, [...args], options, (error, stdout, stderr) => {
       if (error === null) resolve(stdout);
       else reject(new Error(`${command}: ${error.message} ${stderr}`));

@@ -32,7 +32,7 @@ test.each(['start', 'migrate', 'backup', 'restore'])(
     const { status, stderr } = spawnSync(
       process.execPath,
       ['--import', OLD_NODE, ...args, '--help'],
-      { cwd: ROOT, timeout: 20_000, encoding: 'utf8' },
+      { cwd: ROOT, timeout: 120_000, encoding: 'utf8' },
     );
     expect(stderr).toMatch(ADVICE);
     expect(status).toBe(1);
@@ -48,7 +48,7 @@ test('on a Node that is too old, the command line without a Node of its own says
   }
   const program = join(folder.path, 'bin', 'queued-crawler.js');
   const { status, stderr } = spawnSync(process.execPath, ['--import', OLD_NODE, program], {
-    timeout: 20_000,
+    timeout: 120_000,
     encoding: 'utf8',
   });
   expect(stderr).toMatch(ADVICE);

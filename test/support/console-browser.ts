@@ -71,7 +71,7 @@ export async function openConsoleBrowser(url: string): Promise<ConsoleBrowser> {
         }, language);
       }
       if (initScript !== undefined) await page.addInitScript(initScript);
-      page.setDefaultTimeout(20_000);
+      page.setDefaultTimeout(90_000);
       page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
       page.on('console', (message) => {
         if (message.type() === 'error') problems.push(`console: ${message.text()}`);

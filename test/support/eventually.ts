@@ -2,14 +2,14 @@ import { setTimeout as wait } from 'node:timers/promises';
 
 /**
  * Calls `probe` until it does not throw, and returns its value. Throws when `timeoutMs` (default
- * 60,000: a busy machine is slow, and only failures wait that long) have passed; the message names
+ * 180,000: a busy machine is slow, and only failures wait that long) have passed; the message names
  * `what` was awaited and the last failure.
  */
 export async function eventually<T>(
   probe: () => T | Promise<T>,
   options: { readonly timeoutMs?: number; readonly what?: string } = {},
 ): Promise<T> {
-  const timeoutMs = options.timeoutMs ?? 60_000;
+  const timeoutMs = options.timeoutMs ?? 180_000;
   const deadline = performance.now() + timeoutMs;
   for (let pauseMs = 2; ; pauseMs = Math.min(pauseMs * 1.5, 50)) {
     try {

@@ -148,9 +148,9 @@ export async function startReceiver(
     byRid: (rid) => deliveries.filter((post) => post.rid === rid),
     rids: distinctRids,
     duplicates: () => deliveries.length - distinctRids().size,
-    until: (count, timeoutMs = 60_000) =>
+    until: (count, timeoutMs = 180_000) =>
       atLeast(deliveries, () => distinctRids().size, count, 'rids delivered', timeoutMs),
-    untilProbes: (count, timeoutMs = 60_000) =>
+    untilProbes: (count, timeoutMs = 180_000) =>
       atLeast(probes, () => probes.length, count, 'probes', timeoutMs),
     [Symbol.asyncDispose]: async () => {
       for (const timer of timers) clearTimeout(timer);

@@ -183,7 +183,7 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     // The check itself finds what is read without an index.
     const unindexed = await db.collection('jobs').find({ url: 'x' }).explain('executionStats');
     expect(findFault(unindexed, { url: 'x' })).toBeDefined();
-  }, 180_000);
+  });
 });
 
 /**

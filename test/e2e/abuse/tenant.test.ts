@@ -133,9 +133,7 @@ test.runIf(isLong)(
     const count = 40;
     await crawl(NORMAL, 'large', '/large', { concurrency: count, count });
     await victimCrawls();
-    await eventually(async () => expect(await completed(NORMAL, 'large')).toBe(count), {
-      timeoutMs: 60_000,
-    });
+    await eventually(async () => expect(await completed(NORMAL, 'large')).toBe(count));
     // All of them together are 320 MiB. In addition to the budget, one page takes memory while it
     // is packed, copied and written.
     expect(most - before).toBeLessThan(budget + 256 * MIB);

@@ -19,6 +19,8 @@ export interface CommandFigure {
   readonly aboveIdle: number;
   /** How many units were measured. */
   readonly units: number;
+  /** How long they took, in seconds. */
+  readonly seconds: number;
   /** What was sent, most often first. */
   readonly commands: CommandCounts;
 }
@@ -77,7 +79,7 @@ async function startCounting(services: readonly CountedProcess[], idle?: Command
     const idlePerSecond =
       idle === undefined ? 0 : idle.perUnit - looksIn(idle.commands) / idle.units;
     const aboveIdle = (untimed - seconds * idlePerSecond * services.length) / units;
-    return { perUnit: totalOf(commands) / units, aboveIdle, units, commands };
+    return { perUnit: totalOf(commands) / units, aboveIdle, units, seconds, commands };
   };
 }
 
@@ -182,24 +184,34 @@ export async function commandsWhenIdle(
   return figureOf((passed) => passed);
 }
 
+/** Commands from a push to an idle crawler until the process has let go of the crawler. */
+export interface SingleUrlFigure extends CommandFigure {
+  /** Those of each URL, without the looks for tasks. Some contain an upkeep, which has no part in a median. */
+  readonly each: readonly number[];
+}
+
 /** Commands that one URL pushed to an idle crawler costs, until the process has let go of the crawler. */
 export async function commandsOfOneUrl(
   { service, site, idle }: CommandBench,
   urls: number,
-): Promise<CommandFigure> {
+): Promise<SingleUrlFigure> {
   const first = site.hits();
   const names = Array.from({ length: urls }, (_, n) => `single-${first + n}`);
   for (const name of names) await post(service, '', { name });
   await until('a process without work', async () => (await activeCrawlers(service)) === 0);
   await nextUpkeep(service);
+  const each: number[] = [];
   const figureOf = await startCounting([service], idle);
   for (const name of names) {
+    const before = await service.commands();
     await pushAll(service, name, [`${site.url}/page/${name}`]);
     await until(`the crawl of ${name}`, () => site.hits(`/page/${name}`) === 1);
     await until('its release', async () => (await activeCrawlers(service)) === 0);
+    const sent = commandsBetween(before, await service.commands());
+    each.push(totalOf(sent) - looksIn(sent));
   }
   await nextUpkeep(service);
-  return figureOf(() => urls);
+  return { ...(await figureOf(() => urls)), each };
 }
 
 /** Commands per second of a process that holds `crawlers` with free slots and nothing to claim. */
