@@ -132,6 +132,23 @@ test.each([
   expect((await crawler.details()).activity.pushed).toBe(0);
 });
 
+test.each(['', '&crawler=none'])(
+  'a URL as `callback` is told where it belongs, in a call with the query "%s"',
+  async (query) => {
+    await using app = await startApp();
+    const url = encodeURIComponent('https://example.com/');
+    const path = `/?token=${NORMAL}${query}&callback=${url}&url=${url}`;
+    expect(await app.rest('GET', path)).toMatchObject({
+      status: 422,
+      json: {
+        code: 'invalid_callback',
+        field: 'callback',
+        error: expect.stringContaining('callback_url of the crawler'),
+      },
+    });
+  },
+);
+
 test('a crawl in the call with callback=true before callback=false is refused', async () => {
   await using app = await startApp();
   const url = encodeURIComponent('http://127.0.0.1:9/');

@@ -45,6 +45,7 @@ export const pushOrCrawl: AdapterFactory = (toolkit) => {
         }
         assertUrlIsEncoded(exchange);
         for (const name of ['callback', 'crawler']) assertGivenOnce(exchange, name);
+        assertNoCallbackUrl(exchange);
         const source = exchange.method === 'POST' || exchange.method === 'PUT' ? 'body' : 'query';
         if (isPush(exchange)) {
           const request = await binders.push[source](exchange);
@@ -82,6 +83,14 @@ function isPush(exchange: Exchange): boolean {
 function assertGivenOnce({ parameters }: Exchange, name: string): void {
   const values = parameters.filter((_, at) => at % 2 === 1 && parameters[at - 1] === name);
   if (new Set(values).size > 1) throw badValue(name, 'given once');
+}
+
+/** Other services take the URL of the webhook there, and here it is a setting of the crawler. */
+function assertNoCallbackUrl(exchange: Exchange): void {
+  if (!/^https?:/i.test(exchange.parameter('callback') ?? '')) return;
+  const expected =
+    'true or false; the URL that results are posted to is callback_url of the crawler';
+  throw badValue('callback', expected, { allowed: ['true', 'false'] });
 }
 
 /** The target receives the method and body of the call itself, not parameters of those names. */
