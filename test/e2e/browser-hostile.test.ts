@@ -75,7 +75,7 @@ beforeAll(async () => {
   app = await startApp({
     env: {
       NETWORK_ALLOW: site.host,
-      CRAWL_TIMEOUT_SECONDS: byLength('9', '12'),
+      CRAWL_TIMEOUT_SECONDS: '30',
       BROWSER_PAGES: '2',
     },
   });

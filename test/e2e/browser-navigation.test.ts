@@ -81,7 +81,7 @@ let site: Site;
 beforeAll(async () => {
   site = await startSite({ routes });
   app = await startApp({
-    env: { NETWORK_ALLOW: `${site.host},127.0.0.1:1`, CRAWL_TIMEOUT_SECONDS: '30' },
+    env: { NETWORK_ALLOW: `${site.host},127.0.0.1:1` },
   });
 });
 
@@ -214,12 +214,12 @@ describe('the page that is taken', () => {
   });
 });
 
-test('a crawl time of few seconds is enough for pages, and a server that never answers takes it all', async () => {
+test('a crawl time of some seconds is enough for pages, and a server that never answers takes it all', async () => {
   const silent = createServer((socket) => void socket.on('error', () => undefined));
   await using open = await listen(silent);
   const { port } = open;
   await using own = await startApp({
-    env: { NETWORK_ALLOW: `${site.host},127.0.0.1:${port}`, CRAWL_TIMEOUT_SECONDS: '6' },
+    env: { NETWORK_ALLOW: `${site.host},127.0.0.1:${port}`, CRAWL_TIMEOUT_SECONDS: '15' },
   });
   expect(await crawlInBrowser(own, `${site.url}/script`)).toMatchObject({ cb_status: 200 });
   expect(await crawlInBrowser(own, `http://127.0.0.1:${port}/`)).toMatchObject({

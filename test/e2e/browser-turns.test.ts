@@ -53,9 +53,9 @@ test('an account that fills all pages keeps no other waiting', async () => {
 test('crawls of one account beyond its pages wait in the queue, longer than a crawl may take, and all end well', async () => {
   await using site = await startSite({ routes });
   await using app = await startApp({
-    env: { NETWORK_ALLOW: site.host, BROWSER_PAGES: '1', CRAWL_TIMEOUT_SECONDS: '12' },
+    env: { NETWORK_ALLOW: site.host, BROWSER_PAGES: '1', CRAWL_TIMEOUT_SECONDS: '30' },
   });
-  await push(app, `${site.url}/script`, 5, { parameters: { page_wait: 4_000 } });
+  await push(app, `${site.url}/script`, 5, { parameters: { page_wait: 8_000 } });
   await eventually(() => expect(site.hits('/script')).toBeGreaterThan(0));
   await eventually(async () => {
     const { json } = await app.rest('GET', `/storage/total_count?token=${JAVASCRIPT}`);

@@ -53,7 +53,7 @@ let site: Site;
 beforeAll(async () => {
   site = await startSite({ routes });
   app = await startApp({
-    env: { NETWORK_ALLOW: site.host, CRAWL_TIMEOUT_SECONDS: '12', BROWSER_PAGES: '2' },
+    env: { NETWORK_ALLOW: site.host, BROWSER_PAGES: '2' },
   });
   // The first crawl unpacks the browser.
   await crawl('/script');
