@@ -6,7 +6,7 @@ import { eventually } from './eventually.ts';
 // A setup file: after each test file it fails the run when servers, sockets, timers, threads or processes are left.
 
 /** Longer than the time limits of 30 s that libraries set. What never ends still fails. */
-const GONE_MS = 40_000;
+const GONE_MS = 120_000;
 
 // Their pipes are opened by the first code that looks at them, such as `import process from
 // 'node:process'`.
