@@ -44,11 +44,11 @@ describe.skipIf(mongodbUri === '')('commands to MongoDB, counted in the driver',
   afterAll(() => open.disposeAsync());
 
   test('one URL to an idle crawler: 30 at most', async () => {
-    const { each } = await commandsOfOneUrl(bench, byLength(11, 29));
-    const median = each.toSorted((left, right) => left - right)[(each.length - 1) / 2];
-    expect(median, each.join(' ')).toBeLessThanOrEqual(30);
+    const { each } = await commandsOfOneUrl(bench, byLength(12, 30));
+    // What the process does by time only adds to that.
+    expect(Math.min(...each), each.join(' ')).toBeLessThanOrEqual(30);
     // A push, a claim, an end and a release, at least.
-    expect(median).toBeGreaterThan(4);
+    expect(Math.min(...each)).toBeGreaterThan(4);
   });
 
   test.runIf(isLong)(

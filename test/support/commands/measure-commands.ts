@@ -186,7 +186,7 @@ export async function commandsWhenIdle(
 
 /** Commands from a push to an idle crawler until the process has let go of the crawler. */
 export interface SingleUrlFigure extends CommandFigure {
-  /** Those of each URL, without the looks for tasks. Some contain an upkeep, which has no part in a median. */
+  /** Those of each URL, without the looks for tasks. Some contain an upkeep, the least contains none. */
   readonly each: readonly number[];
 }
 
