@@ -31,6 +31,9 @@ const RULE_BYTES = 150;
 /** Characters that are parsed in one step: two milliseconds where all of them have to be encoded. */
 const STEP_CHARACTERS = 4_096;
 
+/** Other records, such as those of sitemaps, end no group (RFC 9309, 2.2.4). */
+const RULES: ReadonlySet<string> = new Set(['allow', 'disallow', 'crawl-delay']);
+
 interface Rule {
   readonly allow: boolean;
   /** RFC 9309, 2.2.2: the rule with the most octets wins. */
@@ -73,7 +76,7 @@ export function* parseRobots(text: string, crawlerName: string): Steps<RobotsRul
       isNaming = true;
       if (value === '*') applies.everyone = true;
       else if (productToken(value) === names) applies.own = isOwnNamed = true;
-    } else if (key !== '') {
+    } else if (RULES.has(key)) {
       isNaming = false;
       if (applies.own) addRule(own, key, value);
       if (applies.everyone) addRule(everyone, key, value);
@@ -122,8 +125,9 @@ function addRule(group: Group, key: string, value: string): void {
   if (key === 'crawl-delay') {
     const seconds = Number(value);
     if (seconds > 0) group.crawlDelay = seconds;
+    return;
   }
-  if ((key !== 'allow' && key !== 'disallow') || value === '') return;
+  if (value === '') return;
   // Several stars in a row mean the same as one.
   const pattern = value.replace(/\*+/g, '*');
   if (pattern.length > MAX_RULE_LENGTH) return;

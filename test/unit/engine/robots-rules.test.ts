@@ -65,6 +65,18 @@ describe('the groups that count', () => {
       false,
       'groups of one name are one',
     ],
+    [
+      'User-agent: *\nSitemap: https://site.test/map.xml\nHost: site.test\nUser-agent: a\nDisallow: /x',
+      '/x',
+      false,
+      'other records end no group (RFC 9309, 2.2.4)',
+    ],
+    [
+      'User-agent: *\nCrawl-delay: 1\nUser-agent: a\nDisallow: /x',
+      '/x',
+      true,
+      'a crawl-delay is a rule',
+    ],
     ['\ufeffUser-agent: *\r\nDisallow: /x\r\n', '/x', false, 'a byte order mark, CRLF'],
     ['Disallow: /x', '/x', true, 'rules before any name'],
     ['User-agent: QueuedCrawler\nDisallow:\n\nUser-agent: *\nDisallow: /', '/x', true, 'free'],
