@@ -45,6 +45,8 @@ async function startAndStop(folder: string): Promise<void> {
       NORMAL_TOKEN: token,
       JAVASCRIPT_TOKEN: `${token}j`,
       NETWORK_ALLOW: '127.0.0.1',
+      // The name is that of src/when-orphaned.ts, which is not there before the sources are.
+      QUEUED_CRAWLER_STOPS_WITH_PARENT: '1',
     },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -59,6 +61,9 @@ async function startAndStop(folder: string): Promise<void> {
     service.once('error', (error) => resolve(error.message));
     service.once('close', (code) => resolve(`it ended with code ${code}: ${printed}`));
   });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(signal, () => service.kill('SIGTERM'));
+  }
   const limit = setTimeout(() => service.kill('SIGKILL'), LIMIT_MS);
   const early = ended.then((reason) => Promise.reject(new Error(reason)));
   try {

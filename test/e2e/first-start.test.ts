@@ -1,19 +1,21 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 // What `npm install` does after it has unpacked the packages.
 
 const PROJECT = join(import.meta.dirname, '..', '..');
+const SCRIPT = join('scripts', 'first-start.ts');
 const run = promisify(execFile);
 
 function firstStart(env: Readonly<Record<string, string>>) {
   const { PATH = '' } = process.env;
-  const script = join('scripts', 'first-start.ts');
-  return run(process.execPath, [script], { cwd: PROJECT, env: { PATH, ...env } });
+  return run(process.execPath, [SCRIPT], { cwd: PROJECT, env: { PATH, ...env } });
 }
 
 test('an installation compiles the service, and starts none that is configured', async () => {
@@ -41,3 +43,18 @@ test.each([
     expect(stdout).toContain('ENOENT');
   },
 );
+
+test('an installation that is interrupted leaves nothing behind', async () => {
+  await using folder = await temporaryFolder();
+  const { PATH = '' } = process.env;
+  const env = { PATH, TMPDIR: folder.path };
+  const child = spawn(process.execPath, [SCRIPT], { cwd: PROJECT, env, stdio: 'ignore' });
+  const ended = once(child, 'exit');
+  await eventually(async () => {
+    const [data = ''] = await readdir(folder.path);
+    expect(await readdir(join(folder.path, data))).toContain('queued-crawler.db');
+  });
+  child.kill('SIGTERM');
+  await ended;
+  expect(await readdir(folder.path)).toEqual([]);
+});
