@@ -65,6 +65,14 @@ cancelUnsentStreams();
 /** Idempotent methods, which may be sent twice (RFC 9110, 9.2.2). */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
+const REQUEST_TIMEOUT = 408;
+
+/** Whether a connection ended that had been made. */
+function hasEnded({ code, cause }: HttpError): boolean {
+  if (code !== 'connection_failed' || !(cause instanceof Error)) return false;
+  return (cause as NodeJS.ErrnoException).syscall !== 'connect';
+}
+
 /**
  * Makes the client. It opens connections on demand and keeps them per origin; `close` ends them
  * all, and the exchanges that use them. Proxies are chosen by the operator and may have private
@@ -113,12 +121,13 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
   ): Promise<HttpResponse> {
     const { lenient = false, proxy: proxyUrl, maxBodyBytes } = request;
     const isRepeatable = REPEATABLE.has(request.method);
-    for (let isRepeated = false, repairs = false; ; ) {
-      const pool = pools.acquire(url, { proxyUrl, repairs, maxBodyBytes });
+    for (let fresh = false, repairs = false; ; ) {
+      const pool = pools.acquire(url, { proxyUrl, repairs, fresh, maxBodyBytes });
       const before = pool.connections();
-      let reused = false;
+      // An origin that never answers is not asked twice.
+      const mayBeStale = (): boolean => isRepeatable && !fresh && pool.hadAnswers();
       try {
-        return await dispatching(request, () =>
+        const response = await dispatching(request, () =>
           runExchange({
             dispatcher: pool.dispatcher,
             options: dispatchOptions(url, request),
@@ -128,13 +137,19 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
             running,
             ready: deps.ready,
             onStart() {
-              reused = pool.connections() === before;
+              const isNew = pool.connections() > before;
               pool.started();
-              return reused ? [] : pool.latest();
+              return isNew ? pool.latest() : [];
             },
             onDone: (accepted) => pool.release(accepted),
           }),
         );
+        // Some servers say so before they close an idle connection.
+        const isStale = response.status === REQUEST_TIMEOUT && mayBeStale();
+        pool.answered();
+        if (!isStale) return response;
+        fresh = true;
+        request.room?.reset();
       } catch (error) {
         if (error instanceof HeldBack) {
           await error.until;
@@ -143,9 +158,8 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
         if (!(error instanceof ExchangeError)) throw error;
         const { answered, failure } = error;
         if (!isRepeatable) throw failure;
-        // The server closed an idle connection just as the request was sent on it.
-        const isStale = reused && !answered && failure.code === 'connection_failed';
-        if (isStale && !isRepeated) isRepeated = true;
+        // The server may have closed an idle connection just as the request was sent on it.
+        if (mayBeStale() && !answered && hasEnded(failure)) fresh = true;
         else if (
           lenient &&
           !repairs &&

@@ -45,6 +45,10 @@ export interface AcquiredPool {
   latest(): readonly CrawlStep[];
   /** A request is being written. */
   started(): void;
+  /** Whether the origin has answered a request so far. */
+  hadAnswers(): boolean;
+  /** The origin has answered. */
+  answered(): void;
   /** Gives the pool back; nobody gets it again when it is not `sound`. Further calls do nothing. */
   release(sound: boolean): void;
 }
@@ -53,13 +57,15 @@ export interface AcquiredPool {
 export interface OriginPools {
   /**
    * The pool of a URL's origin, reached through the proxy if one is given. With `repairs`, each
-   * connection serves one request, by HTTP/1.1, whose response is repaired.
+   * connection serves one request, by HTTP/1.1, whose response is repaired. With `fresh` the pool
+   * is for one request, which has a connection of its own.
    */
   acquire(
     url: URL,
     options: {
       readonly proxyUrl: string | undefined;
       readonly repairs: boolean;
+      readonly fresh: boolean;
       /** Of the request. */
       readonly maxBodyBytes: number;
     },
@@ -82,6 +88,7 @@ interface Entry {
   unused: number;
   /** Requests so far. */
   begun: number;
+  hadAnswers: boolean;
   /** The longest body that a request has asked for. */
   maxBodyBytes: number;
 }
@@ -139,6 +146,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       latest: [],
       unused: 0,
       begun: 0,
+      hadAnswers: false,
       maxBodyBytes: 0,
       pool: new Pool(url.origin, {
         maxHeaderSize: MAX_HEADER_BYTES,
@@ -157,13 +165,14 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   }
 
   return {
-    acquire(url, { proxyUrl, repairs, maxBodyBytes }) {
+    acquire(url, { proxyUrl, repairs, fresh, maxBodyBytes }) {
       const key = `${url.origin} ${proxyUrl ?? ''}${repairs ? ' repairs' : ''}`;
-      const entry = entries.get(key) ?? open(url, proxyUrl, repairs);
+      const kept = fresh ? undefined : entries.get(key);
+      const entry = kept ?? open(url, proxyUrl, repairs);
       entry.inUse += 1;
       entry.begun += 1;
       entry.maxBodyBytes = Math.max(entry.maxBodyBytes, maxBodyBytes);
-      entries.set(key, entry);
+      if (!fresh) entries.set(key, entry);
       let released = false;
       return {
         dispatcher: entry.pool,
@@ -172,10 +181,15 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         started() {
           entry.unused = 0;
         },
+        hadAnswers: () => entry.hadAnswers,
+        answered() {
+          entry.hadAnswers = true;
+        },
         release(sound) {
           if (released) return;
           released = true;
           entry.inUse -= 1;
+          if (fresh) void entry.pool.close();
           if (sound || entries.get(key) !== entry) return;
           entries.delete(key);
           void entry.pool.close();
