@@ -2,6 +2,8 @@ import type { Socket } from 'node:net';
 
 /** Headers that say how long a body is or what becomes of the connection. */
 const FRAMING = /^(?:content-length|connection|keep-alive|upgrade)$/;
+/** Without chunks it means nothing: `identity` and the like. */
+const CODED = /^transfer-encoding$/i;
 const STATUS_LINE = /^(?:HTTP\/\d\.\d|ICY) +(\d{3})\b/i;
 /** The next response follows these. */
 const INTERIM = /^HTTP\/\d\.\d +1(?!01)\d\d\b/i;
@@ -86,7 +88,7 @@ function repairHead(text: string): string | undefined {
   return [
     `HTTP/1.1 ${status} -`,
     ...headers
-      .filter(({ name }) => !FRAMING.test(name.toLowerCase()))
+      .filter(({ name }) => !FRAMING.test(name.toLowerCase()) && (isChunked || !CODED.test(name)))
       .map(({ name, value }) => `${name}: ${value}`),
     ...(isLength ? [`content-length: ${length}`] : []),
     'connection: close\r\n\r\n',

@@ -1,9 +1,8 @@
-import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { defined } from '../domain/defined.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { permittedAddresses } from './guarded-connector.ts';
-import { httpError } from './http-failures.ts';
 import type { Lookup } from './lookup.ts';
 import { untilConnected } from './proxy-tunnel.ts';
 import { connectThroughProxy, type ProxyRoute } from './tunnel-connector.ts';
@@ -45,15 +44,14 @@ async function connectDirectly(
   { hostname, port }: ConnectTarget,
 ): Promise<Socket> {
   const { guard, lookup, claimant } = deps;
-  let failure: unknown = httpError('connection_failed');
   const addresses = await permittedAddresses({ guard, lookup, port }, hostname, { claimant });
-  for (const host of addresses) {
-    try {
-      return await untilConnected(connectTcp({ host, port }), 'connect');
-    } catch (error) {
-      // The next address may answer.
-      failure = error;
-    }
-  }
-  throw failure;
+  const answers = addresses.map((address) => ({ address, family: isIP(address) }));
+  const socket = connectTcp({
+    host: hostname,
+    port,
+    lookup: (_name, _options, callback) => callback(null, answers),
+    // An address that does not answer in a moment is passed over.
+    autoSelectFamily: true,
+  });
+  return untilConnected(socket, 'connect');
 }

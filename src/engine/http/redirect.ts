@@ -55,12 +55,14 @@ export function nextHop(
 }
 
 // Header values are read as Latin-1, but servers that put unescaped letters into `Location` mean
-// UTF-8, and browsers read it so.
+// UTF-8, and browsers read it so. Bytes of another character set are sent as they came.
 function utf8FromLatin1(text: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(text, 'latin1'));
   } catch {
-    // Not UTF-8: the text stays Latin-1.
-    return text;
+    return text.replace(
+      /[\x80-\xff]/g,
+      (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`,
+    );
   }
 }

@@ -1,8 +1,10 @@
 /**
- * The HTML standard demands 1,024 bytes; some pages have more before their `meta`, and browsers
- * still find it.
+ * The HTML standard demands 1,024 bytes. Some pages have long styles and scripts before their `meta`, and
+ * browsers find it anywhere in the `head`.
  */
-const PRESCAN_BYTES = 4_096;
+const PRESCAN_BYTES = 65_536;
+/** What begins the content of a page, behind its `head`. */
+const BODY = /<body[\s>]/i;
 const MAX_LABEL = 40;
 
 /**
@@ -14,7 +16,9 @@ const MAX_LABEL = 40;
 export function charsetInDocument(bytes: Uint8Array, mediaType: string): string | undefined {
   const utf16 = utf16Declaration(bytes);
   if (utf16 !== undefined) return utf16;
-  const head = Buffer.from(bytes.subarray(0, PRESCAN_BYTES)).toString('latin1');
+  const [head = ''] = Buffer.from(bytes.subarray(0, PRESCAN_BYTES))
+    .toString('latin1')
+    .split(BODY, 1);
   const declared = charsetInXmlDeclaration(head);
   if (!mediaType.includes('html')) return declared;
   return charsetInMeta(withoutComments(head)) ?? declared;

@@ -14,6 +14,9 @@ const MAX_TYPE = 128;
 const MAX_PARAMETER = 256;
 const MAX_PARAMETERS = 32;
 
+/** How files begin that are no text, whatever their type says: gzip, zip, PNG, JPEG and PDF. */
+const BINARY_BEGINNINGS = /^(?:\x1f\x8b\x08|PK\x03\x04|\x89PNG\r\n|\xff\xd8\xff|%PDF-)/;
+
 /** Bytes that decide between text and binary (MIME Sniffing Standard, 7). */
 const SNIFF_BYTES = 1_445;
 
@@ -25,8 +28,9 @@ export interface PageBody extends Pick<Page, 'contentType' | 'isText'> {
 
 /**
  * A body as it is delivered, in steps: text in UTF-8 without a byte order mark, everything else as it
- * arrived. The media type decides which it is; when the type is missing, unknown or `text/plain`,
- * the "binary data bytes" of the MIME Sniffing Standard decide. Without a type, HTML is recognised
+ * arrived. The media type decides which it is, unless the body begins as a file of another kind. When
+ * the type is missing, unknown or `text/plain`, the "binary data bytes" of the MIME Sniffing Standard
+ * decide. Without a type, HTML is recognised
  * by its beginning.
  */
 export function* pageBody(
@@ -104,6 +108,7 @@ function unquoted(value: string): string {
 function isText(bytes: Uint8Array, type: string, charset: string | undefined): boolean {
   if (type === 'image/svg+xml') return true;
   if (BINARY_TYPES.test(type) && !/\+(?:json|xml|yaml)$/.test(type)) return false;
+  if (BINARY_BEGINNINGS.test(Buffer.from(bytes.subarray(0, 8)).toString('latin1'))) return false;
   if (TEXT_TYPES.test(type) && type !== 'text/plain') return true;
   return isUtf16(bytes, charset) || !hasBinaryBytes(bytes);
 }

@@ -25,6 +25,9 @@ beforeEach(async () => {
   site = stack.use(
     await startSite({
       routes: {
+        '/latin1-location': (_request, response) => {
+          response.writeHead(302, { location: '/page/\xe9' }).end();
+        },
         '/utf8-location': (_request, response) => {
           response.writeHead(302, { location: Buffer.from('/page/é').toString('latin1') }).end();
         },
@@ -243,6 +246,11 @@ describe('redirects', () => {
   test('to a location in UTF-8', async () => {
     const utf8 = await engine.crawl(`${site.url}/utf8-location`);
     expect(utf8.url).toBe(`${site.url}/page/%C3%A9`);
+  });
+
+  test('to a location in another character set, whose bytes are sent as they came', async () => {
+    const { url } = await engine.crawl(`${site.url}/latin1-location`);
+    expect(url).toBe(`${site.url}/page/%E9`);
   });
 
   test.each([

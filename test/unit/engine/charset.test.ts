@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import iconv from 'iconv-lite';
 import { describe, expect, test } from 'vitest';
 import { pageBody } from '../../../src/engine/text/page-body.ts';
@@ -74,9 +75,17 @@ describe('named in the document', () => {
     ['<meta charset="no-such-thing">', 'utf-8', JAPANESE],
     ['<meta charset="utf-16">', 'utf-8', JAPANESE],
     [`<!-- ${'x'.repeat(2_000)} --><meta charset="euc-jp">`, 'euc-jp', '日本語'],
+    // The guess would be another one.
+    [`<style>${'a { b: c } '.repeat(5_000)}</style><meta charset="euc-jp">`, 'euc-jp', '日本語'],
+    [`<script>${'let a; '.repeat(2_000)}</script><meta charset=windows-1252>`, 'cp1252', '£5'],
   ])('%s', (head, encoding, text) => {
     const page = html(text, head);
     expect(decoded(iconv.encode(page, encoding), 'text/html')).toBe(page);
+  });
+
+  test('not behind the head', () => {
+    const page = html('日本語', '</head><body><pre><meta charset="big5"></pre>');
+    expect(decoded(Buffer.from(page), 'text/html')).toBe(page);
   });
 
   test('XML', () => {
@@ -271,7 +280,12 @@ describe('text or not', () => {
     ['application/vnd.ms-excel', Buffer.from('x'), false, 'application/vnd.ms-excel'],
     ['image/svg+xml', Buffer.from('<svg/>'), true, 'image/svg+xml; charset=utf-8'],
     ['text/plain', png, false, 'text/plain'],
-    ['text/html', png, true, 'text/html; charset=utf-8'],
+    ['text/html', png, false, 'text/html'],
+    ['text/xml; charset=utf-8', gzipSync('<urlset/>'), false, 'text/xml; charset=utf-8'],
+    ['text/html; charset=utf-8', Buffer.from('%PDF-1.7'), false, 'text/html; charset=utf-8'],
+    ['application/json', Buffer.from('PK\x03\x04'), false, 'application/json'],
+    ['text/html', Buffer.of(0xff, 0xd8, 0xff, 0xe0), false, 'text/html'],
+    ['text/html', Buffer.from('PK is a name'), true, 'text/html; charset=utf-8'],
     [
       'Text/HTML; Charset=UTF-8; profile=x',
       Buffer.from('a'),

@@ -30,6 +30,16 @@ test.each(['\n\n', '\r\n\r\n', '\n\r\n', '\r\n\n'])(
   },
 );
 
+test.each(['identity', 'binary', 'gzip'])(
+  'a transfer coding %s without chunks means nothing',
+  (coding) => {
+    const head = `HTTP/1.1 200 OK\r\ntransfer-encoding: ${coding}\r\ncontent-length: 4\r\n\r\n`;
+    expect(repaired([head, 'body'])).toBe(
+      'HTTP/1.1 200 -\r\ncontent-length: 4\r\nconnection: close\r\n\r\nbody',
+    );
+  },
+);
+
 test('a head of many lines that comes byte by byte takes little time', () => {
   const startedAt = process.cpuUsage();
   repaired('x\n'.repeat(MAX_BYTES / 8));
