@@ -194,6 +194,27 @@ test('a consumer that follows gets every result, across kill -9 of the service a
   }
 });
 
+test('a stream is not held up by one of another crawler, which has no results', async () => {
+  await using site = await startSite();
+  await using app = await startApp();
+  await createCrawler(app, 'idle');
+  const busy = await createCrawler(app, 'busy');
+  const storage = storageOf(app.url);
+  const leaving = new AbortController();
+  const open = (crawler: string) =>
+    storage
+      .streamResults({ token, crawler, follow: true }, { signal: leaving.signal })
+      [Symbol.asyncIterator]();
+  const streams = [open('idle'), open('busy')] as const;
+  // Each says that there is nothing, and then waits.
+  for (const stream of streams) expect((await stream.next()).value?.result).toBeUndefined();
+  // A stream without results says so again after 20 s.
+  const next = Promise.race(streams.map((stream) => stream.next()));
+  const rid = await busy.push(`${site.url}/page/1`);
+  expect((await next).value?.result?.rid).toBe(rid);
+  leaving.abort();
+});
+
 test('a consumer that does not read holds a small part of its results, and nobody up', async () => {
   const pages = byLength(40, 150);
   await using folder = await temporaryFolder();

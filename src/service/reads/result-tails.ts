@@ -1,5 +1,5 @@
 import { raceAbort } from '../../domain/race-abort.ts';
-import type { ResultPlace, ResultScope, ResultStore } from '../../store/store.ts';
+import type { ResultPlace, ResultSelection, ResultStore } from '../../store/store.ts';
 
 /** How soon new results are looked for, in milliseconds: at first, and at last when none come. */
 const MIN_WAIT_MS = 200;
@@ -12,7 +12,7 @@ export interface ResultTails {
    * reason, and as the store does.
    */
   grown(
-    scope: ResultScope,
+    selection: ResultSelection,
     place: ResultPlace,
     timeoutMs: number,
     signal: AbortSignal,
@@ -29,27 +29,27 @@ interface Tail {
 }
 
 /**
- * Makes the tails of a process: one small query at a time for the results of a token, however many
- * streams wait for them, and none while nobody waits.
+ * Makes the tails of a process: one small query at a time for the same selection of results, however
+ * many streams wait for them, and none while nobody waits.
  */
 export function createResultTails(results: Pick<ResultStore, 'following'>): ResultTails {
   const tails = new Map<string, Tail>();
 
-  function watch(scope: ResultScope, tail: Tail, waitMs: number): void {
+  function watch(selection: ResultSelection, tail: Tail, waitMs: number): void {
     tail.timer = setTimeout(() => {
-      void look(scope, tail).then(() => {
-        if (tail.waiting.size > 0) watch(scope, tail, Math.min(waitMs * 1.5, MAX_WAIT_MS));
+      void look(selection, tail).then(() => {
+        if (tail.waiting.size > 0) watch(selection, tail, Math.min(waitMs * 1.5, MAX_WAIT_MS));
       });
     }, waitMs);
   }
 
-  async function look(scope: ResultScope, { waiting }: Tail): Promise<void> {
+  async function look(selection: ResultSelection, { waiting }: Tail): Promise<void> {
     // Who waits has read to the end, so the places hardly differ.
     const [first, ...others] = [...waiting].map(({ place }) => place);
     if (first === undefined) return;
     const lowest = others.reduce((low, place) => (place.seq < low.seq ? place : low), first);
     try {
-      const { results: found } = await results.following(scope, lowest, 1);
+      const { results: found } = await results.following(selection, lowest, 1);
       if (found.length > 0) for (const each of waiting) each.resolve();
     } catch (error) {
       for (const each of waiting) each.reject(error);
@@ -57,13 +57,14 @@ export function createResultTails(results: Pick<ResultStore, 'following'>): Resu
   }
 
   return {
-    async grown(scope, place, timeoutMs, signal) {
-      const key = `${scope.accountId}/${scope.tokenType}`;
+    async grown(selection, place, timeoutMs, signal) {
+      const { accountId, tokenType, crawlerId = '', batchId = '' } = selection;
+      const key = `${accountId}/${tokenType}/${crawlerId}/${batchId}`;
       let tail = tails.get(key);
       if (tail === undefined) {
         tail = { waiting: new Set(), timer: undefined };
         tails.set(key, tail);
-        watch(scope, tail, MIN_WAIT_MS);
+        watch(selection, tail, MIN_WAIT_MS);
       }
       const own: Waiting = { place, ...Promise.withResolvers<void>() };
       tail.waiting.add(own);
