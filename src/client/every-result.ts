@@ -1,16 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { type CrawledPage, unpackResult } from './crawled-page.ts';
-import { isLost, notRepeated } from './retries.ts';
+import { type ReconnectOptions, reconnect } from './reconnect.ts';
+import { notRepeated } from './retries.ts';
 import type { CallOptions, ServiceClient } from './service-clients.ts';
 
 /** Results that are acknowledged by one call. */
 const ACKNOWLEDGED_TOGETHER = 100;
-/** The waits before connecting again, from the first to the longest. */
-const RECONNECT_MS = { first: 200, longest: 10_000 } as const;
 
 /** Which results are read, and how. */
-export interface EveryResultOptions {
+export interface EveryResultOptions extends ReconnectOptions {
   /** Only those of this crawler; default all of the token's. */
   readonly crawler?: string;
   /** Only those of this batch of the crawler. */
@@ -24,12 +22,6 @@ export interface EveryResultOptions {
    * Default false.
    */
   readonly acknowledge?: boolean;
-  /** How long the service may be unreachable, in milliseconds. Default 10 minutes. */
-  readonly patienceMs?: number;
-  /** Called before each wait for a lost connection. */
-  readonly onLost?: (failure: unknown, delayMs: number) => void;
-  /** Ends the loop: it throws. */
-  readonly signal?: AbortSignal;
 }
 
 /** A result, and the token to continue behind it. */
@@ -44,28 +36,20 @@ export async function* everyResult(
   storage: Storage,
   options: EveryResultOptions = {},
 ): AsyncGenerator<StreamedPage, void, undefined> {
-  const {
-    crawler = '',
-    batch = '',
-    follow = false,
-    acknowledge = false,
-    patienceMs = 600_000,
-  } = options;
+  const { crawler = '', batch = '', follow = false, acknowledge = false } = options;
   const callOptions = options.signal === undefined ? {} : { signal: options.signal };
   let resumeToken = options.resumeToken ?? '';
   let unacknowledged = 0;
-  let heardAt = performance.now();
-  let waitMs: number = RECONNECT_MS.first;
 
-  async function* connection(): AsyncGenerator<StreamedPage, void, undefined> {
+  /** Undefined says that all results were sent. */
+  async function* connection(): AsyncGenerator<StreamedPage | undefined, void, undefined> {
     const left = new AbortController();
     const signal = AbortSignal.any([left.signal, ...(options.signal ? [options.signal] : [])]);
     const request = { crawler, batch, follow, resumeToken };
     try {
       for await (const message of storage.streamResults(request, { signal })) {
-        heardAt = performance.now();
-        waitMs = RECONNECT_MS.first;
-        if (message.result !== undefined) {
+        if (message.result === undefined) yield undefined;
+        else {
           yield { ...(await unpackResult(message.result)), resumeToken: message.resumeToken };
           unacknowledged += 1;
         }
@@ -89,16 +73,8 @@ export async function* everyResult(
 
   let hasFailed = false;
   try {
-    for (;;) {
-      try {
-        yield* connection();
-        return;
-      } catch (error) {
-        if (!isLost(error) || performance.now() - heardAt > patienceMs) throw error;
-        options.onLost?.(error, waitMs);
-        await sleep(waitMs, undefined, callOptions);
-        waitMs = Math.min(waitMs * 2, RECONNECT_MS.longest);
-      }
+    for await (const page of reconnect(connection, options)) {
+      if (page !== undefined) yield page;
     }
   } catch (error) {
     hasFailed = true;

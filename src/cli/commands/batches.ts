@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { type Batch, BatchSchema } from '../../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
+import { reconnect } from '../../client/reconnect.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { assertConfirmed, operationsOnPart } from '../operations.ts';
@@ -48,8 +49,9 @@ export function createBatchesCommand(context: CommandContext): Command {
     await show(session, batch);
   }).addHelpText('after', examples('queued-crawler batches show shop monday'));
   operation('watch', 'Follow a batch until it is complete.', async (session, target) => {
-    const { client, signal } = session;
-    for await (const { batch } of client.batches.watchBatch(target, { signal })) {
+    const { client, signal, tellWait } = session;
+    const open = () => client.batches.watchBatch(target, { signal });
+    for await (const { batch } of reconnect(open, { signal, onLost: tellWait })) {
       await show(session, batch);
     }
   }).addHelpText('after', examples('queued-crawler batches watch shop monday'));

@@ -1,7 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { NORMAL, startApp } from '../../support/app.ts';
+import { JAVASCRIPT, NORMAL, startApp } from '../../support/app.ts';
 import { runCommandLine, startCommandLine } from '../../support/command-line.ts';
 import { createCrawler } from '../../support/crawler-client.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -170,3 +170,37 @@ test('more jobs are listed than a page of the service has', async () => {
   expect(listed.code, listed.stderr).toBe(0);
   expect(new Set(listed.json.map(({ url }) => url)).size).toBe(250);
 });
+
+test.each(['terminate', 'kill9'] as const)(
+  'a batch is followed across a restart of the service: %s',
+  async (end) => {
+    await using site = await startSite();
+    await using folder = await temporaryFolder();
+    const settings = {
+      DATA_DIR: folder.path,
+      NORMAL_TOKEN: NORMAL,
+      JAVASCRIPT_TOKEN: JAVASCRIPT,
+      NETWORK_ALLOW: site.host,
+    };
+    await using service = await startProcess(settings);
+    const path = `/crawler/${NORMAL}`;
+    await service.rest('POST', path, { name: 'shop' });
+    await service.rest('POST', `${path}/shop/pause`);
+    const items = [{ url: `${site.url}/page/1`, batch: 'monday' }];
+    await service.rest('POST', `${path}/shop/push_batch`, { items });
+    const env = {
+      HOME: '/nonexistent',
+      QUEUED_CRAWLER_URL: service.url,
+      QUEUED_CRAWLER_TOKEN: NORMAL,
+    };
+    expect((await runCommandLine(['batches', 'close', 'shop', 'monday'], { env })).code).toBe(0);
+    await using watching = startCommandLine(['batches', 'watch', 'shop', 'monday'], { env });
+    await eventually(() => expect(watching.stdout).toContain('monday'));
+    await service[end]();
+    await using again = await startProcess({ ...settings, PORT: String(service.port) });
+    await again.rest('POST', `${path}/shop/unpause`);
+    const { code, stdout, stderr } = await watching.ended;
+    expect(code, stderr).toBe(0);
+    expect(stdout.trim().split('\n').at(-1)).toContain('1 completed');
+  },
+);
