@@ -1,9 +1,10 @@
+const parent = process.ppid;
+
 /**
  * Calls `then` when the parent process has ended. npm runs programs under a shell that does not
- * forward signals; when npm dies, they get another parent.
+ * forward signals; when npm dies, they get another parent. It counts from when this file was loaded.
  */
 export function whenOrphaned(then: () => void): void {
-  const parent = process.ppid;
   const timer = setInterval(() => {
     if (process.ppid === parent) return;
     clearInterval(timer);
