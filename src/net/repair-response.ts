@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { createChunkRepair } from './repair-chunks.ts';
 
 /** Headers that say how long a body is or what becomes of the connection. */
 const FRAMING = /^(?:content-length|connection|keep-alive|upgrade)$/;
@@ -15,19 +16,24 @@ const NOTHING = Buffer.alloc(0);
 /**
  * Rewrites the head of the one response that a socket receives, so that a strict parser takes what
  * Chromium takes. In the head these are folded headers, spaces before a colon, lines without one,
- * bare line feeds and control characters. In the framing they are equal lengths, and a length with
- * chunks. The others are Icecast's status line, and 1xx responses that nobody asked for. What
+ * bare line feeds and control characters. In the framing they are equal lengths, a length with
+ * chunks, and spaces behind the sizes of chunks. The others are Icecast's status line, and 1xx responses that nobody asked for. What
  * cannot be repaired within `maxBytes` is passed on as it is.
  */
 export function repairResponse(socket: Socket, maxBytes: number): void {
   const push = socket.push.bind(socket);
   let head: Buffer | undefined = NOTHING;
+  let repairBody = (bytes: Buffer): Buffer => bytes;
   let skippedBytes = 0;
   /** Bytes of the head in which its end was not found. */
   let searchedBytes = 0;
 
   socket.push = (chunk: Buffer | null) => {
-    if (head === undefined) return push(chunk);
+    if (head === undefined) {
+      const bytes = chunk && repairBody(chunk);
+      // An empty read would end the stream's wait for more.
+      return bytes?.length === 0 ? true : push(bytes);
+    }
     if (chunk !== null) head = Buffer.concat([head, chunk]);
     for (;;) {
       const end = endOfHead(head, searchedBytes);
@@ -40,7 +46,10 @@ export function repairResponse(socket: Socket, maxBytes: number): void {
       if (end === undefined || !INTERIM.test(text) || isOver) {
         const rest = head.subarray(end ?? 0);
         head = undefined;
-        push(Buffer.concat([Buffer.from(repairHead(text) ?? text, 'latin1'), rest]));
+        const repaired = repairHead(text);
+        if (repaired?.isChunked === true) repairBody = createChunkRepair();
+        const bytes = Buffer.from(repaired?.text ?? text, 'latin1');
+        push(Buffer.concat([bytes, repairBody(rest)]));
         return chunk === null ? push(null) : true;
       }
       skippedBytes += end;
@@ -68,7 +77,7 @@ function endOfHead(bytes: Buffer, searched: number): number | undefined {
 }
 
 /** The head by the rules of HTTP; undefined when it is not HTTP, or leaves the body's length open. */
-function repairHead(text: string): string | undefined {
+function repairHead(text: string): { text: string; isChunked: boolean } | undefined {
   const [first = '', ...lines] = text.split(/\r?\n/);
   const status = STATUS_LINE.exec(first)?.[1];
   if (status === undefined) return undefined;
@@ -85,7 +94,7 @@ function repairHead(text: string): string | undefined {
   if (lengths.size > 1 && !isChunked) return undefined;
   const [length] = lengths;
   const isLength = length !== undefined && /^\d+$/.test(length) && !isChunked;
-  return [
+  const repaired = [
     `HTTP/1.1 ${status} -`,
     ...headers
       .filter(({ name }) => !FRAMING.test(name.toLowerCase()) && (isChunked || !CODED.test(name)))
@@ -93,6 +102,7 @@ function repairHead(text: string): string | undefined {
     ...(isLength ? [`content-length: ${length}`] : []),
     'connection: close\r\n\r\n',
   ].join('\r\n');
+  return { text: repaired, isChunked };
 }
 
 function parseLines(lines: readonly string[]): { name: string; value: string }[] {

@@ -201,10 +201,11 @@ test('a stream is not held up by one of another crawler, which has no results', 
   const busy = await createCrawler(app, 'busy');
   const storage = storageOf(app.url);
   const leaving = new AbortController();
-  const open = (crawler: string) =>
-    storage
-      .streamResults({ token, crawler, follow: true }, { signal: leaving.signal })
-      [Symbol.asyncIterator]();
+  const open = (crawler: string) => {
+    const request = { token, crawler, follow: true };
+    const stream = storage.streamResults(request, { signal: leaving.signal });
+    return stream[Symbol.asyncIterator]();
+  };
   const streams = [open('idle'), open('busy')] as const;
   // Each says that there is nothing, and then waits.
   for (const stream of streams) expect((await stream.next()).value?.result).toBeUndefined();

@@ -15,7 +15,13 @@ const MAX_PARAMETER = 256;
 const MAX_PARAMETERS = 32;
 
 /** How files begin that are no text, whatever their type says: gzip, zip, PNG, JPEG and PDF. */
-const BINARY_BEGINNINGS = /^(?:\x1f\x8b\x08|PK\x03\x04|\x89PNG\r\n|\xff\xd8\xff|%PDF-)/;
+const BINARY_BEGINNINGS = [
+  '\x1f\x8b\x08',
+  'PK\x03\x04',
+  '\x89PNG\r\n',
+  '\xff\xd8\xff',
+  '%PDF-',
+] as const;
 
 /** Bytes that decide between text and binary (MIME Sniffing Standard, 7). */
 const SNIFF_BYTES = 1_445;
@@ -108,7 +114,8 @@ function unquoted(value: string): string {
 function isText(bytes: Uint8Array, type: string, charset: string | undefined): boolean {
   if (type === 'image/svg+xml') return true;
   if (BINARY_TYPES.test(type) && !/\+(?:json|xml|yaml)$/.test(type)) return false;
-  if (BINARY_BEGINNINGS.test(Buffer.from(bytes.subarray(0, 8)).toString('latin1'))) return false;
+  const start = Buffer.from(bytes.subarray(0, 8)).toString('latin1');
+  if (BINARY_BEGINNINGS.some((beginning) => start.startsWith(beginning))) return false;
   if (TEXT_TYPES.test(type) && type !== 'text/plain') return true;
   return isUtf16(bytes, charset) || !hasBinaryBytes(bytes);
 }
