@@ -1,6 +1,6 @@
 /** Longest line with the size of a chunk, its extensions included. */
 const MAX_LINE = 4_096;
-const SIZE = /^([\da-f]{1,8})[ \t]*(?:;.*)?\r?\n$/i;
+const SIZE = /^([\da-f]{1,8})[ \t]*(?:;.*)?\r\n$/i;
 const NEWLINE = 0x0a;
 const NOTHING = Buffer.alloc(0);
 

@@ -32,7 +32,7 @@ test.each(['\n\n', '\r\n\r\n', '\n\r\n', '\r\n\n'])(
 
 test('sizes of chunks lose spaces and extensions, wherever they are cut', () => {
   const head = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
-  const text = `${head}4  \r\nbody\r\nA ; x="1"\n 2\r\n3 ; y\n\r\n0  \r\nt: 1\r\n\r\n`;
+  const text = `${head}4  \r\nbody\r\nA ; x="1"\r\n 2\r\n3 ; y\n\r\n0  \r\nt: 1\r\n\r\n`;
   for (let cut = 1; cut < text.length; cut += 1) {
     expect(repaired([text.slice(0, cut), text.slice(cut)])).toBe(
       'HTTP/1.1 200 -\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n' +
