@@ -160,7 +160,8 @@ describe('a hostile page', () => {
   test('that fills textures without end costs its own drawing, and no other page', async () => {
     const other = await otherAccount(app);
     const hostile = crawl('/textures', DONE);
-    await eventually(() => expect(app.log.join('')).toContain('too much memory'));
+    // On a busy machine the drawing may be ended before it has filled the memory.
+    await eventually(() => expect(app.log.join('')).toMatch(/too much memory|draw without end/));
     for (let n = 0; n < 3; n += 1) {
       expect(await crawl('/plain', { token: other })).toMatchObject({ text: 'made by script' });
     }
