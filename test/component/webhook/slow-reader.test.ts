@@ -53,9 +53,9 @@ async function readSlowly(request: IncomingMessage, response: ServerResponse, ra
 test.skipIf(!isLinux)(
   'a receiver that needs longer for 2 MB than it has to acknowledge is acknowledged at the first attempt',
   async () => {
-    // It reads for 4 s, the last of them out of the buffers of its own system.
-    const { acknowledged, log } = await deliver(2 * MIB, 1_500, (request, response) =>
-      readSlowly(request, response, MIB / 2),
+    // It reads for 16 s, the last of them out of the buffers of its own system.
+    const { acknowledged, log } = await deliver(2 * MIB, 6_000, (request, response) =>
+      readSlowly(request, response, MIB / 8),
     );
     expect(log).toMatchObject({ status: 204, error: '' });
     expect(acknowledged).toBe(true);
