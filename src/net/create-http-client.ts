@@ -67,9 +67,10 @@ const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
 const REQUEST_TIMEOUT = 408;
 
-/** Whether a connection ended that had been made. */
+/** Whether a connection ended that had been made. Without one, each address of a name has failed. */
 function hasEnded({ code, cause }: HttpError): boolean {
   if (code !== 'connection_failed' || !(cause instanceof Error)) return false;
+  if (cause instanceof AggregateError) return false;
   return (cause as NodeJS.ErrnoException).syscall !== 'connect';
 }
 
@@ -125,7 +126,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
       const pool = pools.acquire(url, { proxyUrl, repairs, fresh, maxBodyBytes });
       const before = pool.connections();
       // An origin that never answers is not asked twice.
-      const mayBeStale = (): boolean => isRepeatable && !fresh && pool.hadAnswers();
+      const mayBeStale = (): boolean => isRepeatable && !fresh && !repairs && pool.hadAnswers();
       try {
         const response = await dispatching(request, () =>
           runExchange({

@@ -1,6 +1,8 @@
 /** Longest line with the size of a chunk, its extensions included. */
 const MAX_LINE = 4_096;
 const SIZE = /^([\da-f]{1,8})[ \t]*(?:;.*)?\r\n$/i;
+/** What may become a size when more comes. */
+const BEGINNING = /^[\da-f]{0,8}[ \t]*(?:;.*)?\r?$/i;
 const NEWLINE = 0x0a;
 const NOTHING = Buffer.alloc(0);
 
@@ -28,8 +30,9 @@ export function createChunkRepair(): (bytes: Buffer) => Buffer {
       const end = bytes.indexOf(NEWLINE, at);
       line = Buffer.concat([line, bytes.subarray(at, end < 0 ? undefined : end + 1)]);
       at = end < 0 ? bytes.length : end + 1;
-      if (end < 0 && line.length <= MAX_LINE) break;
-      const size = SIZE.exec(line.toString('latin1', 0, MAX_LINE))?.[1];
+      const text = line.toString('latin1', 0, MAX_LINE);
+      if (end < 0 && line.length <= MAX_LINE && BEGINNING.test(text)) break;
+      const size = SIZE.exec(text)?.[1];
       const length = size === undefined ? 0 : Number.parseInt(size, 16);
       // Trailers follow the last chunk, and two bytes each other one.
       left = length === 0 ? Number.POSITIVE_INFINITY : length + 2;

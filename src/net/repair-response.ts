@@ -17,8 +17,8 @@ const NOTHING = Buffer.alloc(0);
  * Rewrites the head of the one response that a socket receives, so that a strict parser takes what
  * Chromium takes. In the head these are folded headers, spaces before a colon, lines without one,
  * bare line feeds and control characters. In the framing they are equal lengths, a length with
- * chunks, and spaces behind the sizes of chunks. The others are Icecast's status line, and 1xx responses that nobody asked for. What
- * cannot be repaired within `maxBytes` is passed on as it is.
+ * chunks, and spaces behind the sizes of chunks. The others are Icecast's status line, and 1xx
+ * responses that nobody asked for. What cannot be repaired within `maxBytes` is passed on as it is.
  */
 export function repairResponse(socket: Socket, maxBytes: number): void {
   const push = socket.push.bind(socket);
@@ -31,7 +31,7 @@ export function repairResponse(socket: Socket, maxBytes: number): void {
   socket.push = (chunk: Buffer | null) => {
     if (head === undefined) {
       const bytes = chunk && repairBody(chunk);
-      // An empty read would end the stream's wait for more.
+      // An empty piece says that nothing more is to come for now.
       return bytes?.length === 0 ? true : push(bytes);
     }
     if (chunk !== null) head = Buffer.concat([head, chunk]);

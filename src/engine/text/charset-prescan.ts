@@ -3,6 +3,8 @@
  * browsers find it anywhere in the `head`.
  */
 const PRESCAN_BYTES = 65_536;
+/** So many bytes are searched in any case: scripts and comments may name a `body`. */
+const SURE_BYTES = 4_096;
 /** What begins the content of a page, behind its `head`. */
 const BODY = /<body[\s>]/i;
 const MAX_LABEL = 40;
@@ -16,9 +18,9 @@ const MAX_LABEL = 40;
 export function charsetInDocument(bytes: Uint8Array, mediaType: string): string | undefined {
   const utf16 = utf16Declaration(bytes);
   if (utf16 !== undefined) return utf16;
-  const [head = ''] = Buffer.from(bytes.subarray(0, PRESCAN_BYTES))
-    .toString('latin1')
-    .split(BODY, 1);
+  const start = Buffer.from(bytes.subarray(0, PRESCAN_BYTES)).toString('latin1');
+  const body = start.slice(SURE_BYTES).search(BODY);
+  const head = body < 0 ? start : start.slice(0, SURE_BYTES + body);
   const declared = charsetInXmlDeclaration(head);
   if (!mediaType.includes('html')) return declared;
   return charsetInMeta(withoutComments(head)) ?? declared;

@@ -114,6 +114,28 @@ test('a server that answers no request of a URL is asked once', async () => {
   expect(requests).toBe(1);
 });
 
+test('a server that is gone is connected to once', async () => {
+  let lookups = 0;
+  const server = createServer((socket) => {
+    socket.on('data', () => socket.end(ANSWER.replace('keep-alive', 'close')));
+  });
+  const opened = await listen(server);
+  const client = createHttpClient({
+    allow: parseNetworkAllow('127.0.0.0/8'),
+    lookup: async () => {
+      lookups += 1;
+      return ['127.0.0.1', '127.0.0.3'].map((address) => ({ address, family: 4 }));
+    },
+  });
+  stack.defer(() => client.close());
+  const url = `http://site.test:${opened.port}/`;
+  const request = { url, method: 'GET', timeoutMs: 60_000, maxBodyBytes: 1_000 } as const;
+  await client.request(request);
+  await opened[Symbol.asyncDispose]();
+  await expect(client.request(request)).rejects.toMatchObject({ code: 'connection_failed' });
+  expect(lookups).toBe(2);
+});
+
 test('a POST is not sent again on another connection', async () => {
   let posts = 0;
   const url = await serve((socket, n) => {

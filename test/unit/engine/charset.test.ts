@@ -83,8 +83,15 @@ describe('named in the document', () => {
     expect(decoded(iconv.encode(page, encoding), 'text/html')).toBe(page);
   });
 
+  test('behind a script that writes a body', () => {
+    const head = `<script>write('<body >')</script><meta charset="euc-jp">`;
+    const page = html('日本語', head);
+    expect(decoded(iconv.encode(page, 'euc-jp'), 'text/html')).toBe(page);
+  });
+
   test('not behind the head', () => {
-    const page = html('日本語', '</head><body><pre><meta charset="big5"></pre>');
+    const style = `<style>${'a { b: c } '.repeat(400)}</style>`;
+    const page = html('日本語', `${style}</head><body><pre><meta charset="big5"></pre>`);
     expect(decoded(Buffer.from(page), 'text/html')).toBe(page);
   });
 

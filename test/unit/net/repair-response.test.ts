@@ -44,7 +44,13 @@ test('sizes of chunks lose spaces and extensions, wherever they are cut', () => 
 
 test('what is no size of a chunk is passed on, with all that follows', () => {
   const head = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
-  const tails = ['x\r\n4 \r\nbody', '-4 \r\n', `${' '.repeat(5_000)}4\r\n`, '123456789 \r\n1'];
+  const tails = [
+    'x\r\n4 \r\nbody',
+    '-4 \r\n',
+    `${' '.repeat(5_000)}4\r\n`,
+    '123456789 \r\n1',
+    '<p>',
+  ];
   for (const tail of tails)
     expect(repaired([head, tail])).toMatch(new RegExp(`\\r\\n\\r\\n${tail}$`));
 });
