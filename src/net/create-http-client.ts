@@ -67,7 +67,7 @@ const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
 const REQUEST_TIMEOUT = 408;
 
-/** Whether a connection ended that had been made. Without one, each address of a name has failed. */
+/** Whether a connection ended that had been made. An aggregate says that no address of a name took one. */
 function hasEnded({ code, cause }: HttpError): boolean {
   if (code !== 'connection_failed' || !(cause instanceof Error)) return false;
   if (cause instanceof AggregateError) return false;

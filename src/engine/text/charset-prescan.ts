@@ -3,7 +3,7 @@
  * browsers find it anywhere in the `head`.
  */
 const PRESCAN_BYTES = 65_536;
-/** So many bytes are searched in any case: scripts and comments may name a `body`. */
+/** The first bytes are searched in any case: scripts and comments may name a `body`. */
 const SURE_BYTES = 4_096;
 /** What begins the content of a page, behind its `head`. */
 const BODY = /<body[\s>]/i;

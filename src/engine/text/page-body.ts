@@ -36,8 +36,7 @@ export interface PageBody extends Pick<Page, 'contentType' | 'isText'> {
  * A body as it is delivered, in steps: text in UTF-8 without a byte order mark, everything else as it
  * arrived. The media type decides which it is, unless the body begins as a file of another kind. When
  * the type is missing, unknown or `text/plain`, the "binary data bytes" of the MIME Sniffing Standard
- * decide. Without a type, HTML is recognised
- * by its beginning.
+ * decide. Without a type, HTML is recognised by its beginning.
  */
 export function* pageBody(
   bytes: Uint8Array,
