@@ -1,6 +1,11 @@
 const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 });
-const fine = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
+/** One digit after the point, or two below ten: a step of 256 MiB makes 1.25 GiB, which is not 1.3. */
+const fine = new Intl.NumberFormat(undefined, {
+  maximumFractionDigits: 1,
+  maximumSignificantDigits: 3,
+  roundingPriority: 'morePrecision',
+});
 
 /** A count with its digits grouped. */
 export function count(value: bigint | number): string {

@@ -26,8 +26,8 @@ interface ChartProps {
   readonly series: readonly Series[];
   readonly shape?: 'lines' | 'bars';
   readonly show?: (value: number) => string;
-  /** What values are: counts, which have no fractions, bytes, or any numbers. Default counts. */
-  readonly unit?: 'counts' | 'bytes' | 'numbers';
+  /** What values are: counts, which have no fractions, bytes, milliseconds, or any numbers. Default counts. */
+  readonly unit?: 'counts' | 'bytes' | 'milliseconds' | 'numbers';
   /** Of the labels of time; bars are always of UTC days. Default the computer's own. */
   readonly zone?: Zone;
 }
@@ -44,10 +44,13 @@ const STEPS = [0.1, 0.2, 0.5].concat(
   Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat(),
 );
 
-/** Steps of the value axis by the unit of its values; bytes are told in powers of 1,024. */
+/** Steps of the value axis by the unit of its values; bytes are told in powers of 1,024, times in minutes. */
 const VALUE_STEPS = {
   counts: STEPS.slice(3),
   bytes: Array.from({ length: 50 }, (_, power) => 2 ** power),
+  milliseconds: STEPS.filter((step) => step >= 1 && step < 1_000).concat(
+    TIMES.map((seconds) => seconds * 1_000),
+  ),
   numbers: STEPS,
 } as const;
 

@@ -159,6 +159,7 @@ function LiveCharts({ samples }: { readonly samples: readonly Sample[] }) {
           times={times}
           zone={zone.value}
           show={duration}
+          unit="milliseconds"
           series={[
             {
               name: 'p50',

@@ -53,6 +53,7 @@ interface Metric {
     readonly of: (point: TimelinePoint) => number | undefined;
   }[];
   readonly show?: (value: number) => string;
+  readonly unit?: 'milliseconds';
 }
 
 /** What the crawler did within the last hour, day, week or 90 days, alone or next to others. */
@@ -134,7 +135,7 @@ function Timelines(props: {
   return (
     <>
       <div class="fields">
-        {metrics.map(({ title, lines, show = count }) => (
+        {metrics.map(({ title, lines, show = count, unit }) => (
           <div key={title}>
             <h3>{title}</h3>
             <Chart
@@ -142,6 +143,7 @@ function Timelines(props: {
               times={times}
               series={seriesOf(found, lines)}
               show={show}
+              unit={unit ?? 'counts'}
               zone={zoneOf}
             />
           </div>
@@ -225,6 +227,7 @@ function metricsOf(
     {
       title: 'Time of a crawl',
       show: duration,
+      unit: 'milliseconds',
       lines: [
         line('p50', '--accent', ({ medianMs }) => medianMs),
         line('p95', '--warn', ({ p95Ms }) => p95Ms),
