@@ -10,7 +10,7 @@ const root = resolve(import.meta.dirname, '..');
  * in it fails, and so does an entry that nothing uses.
  */
 const arrows: Readonly<Record<string, readonly string[]>> = {
-  domain: ['npm:css-what'],
+  domain: ['npm:css-what', 'npm:fastest-levenshtein'],
   fairness: ['domain'],
   store: ['domain'],
   'store/sqlite': ['domain', 'store'],
@@ -103,7 +103,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   ],
   'console-assets': ['http', 'rest', 'npm:esbuild'],
   'console-session': ['domain', 'http', 'rest', 'service'],
-  config: ['domain', 'net', 'dispatcher', 'service', 'npm:fastest-levenshtein'],
+  config: ['domain', 'net', 'dispatcher', 'service'],
   observability: [
     'domain',
     'fairness',

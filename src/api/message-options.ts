@@ -9,6 +9,7 @@ import {
 import { CrawlParametersSchema } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import { each_apart, reply_only } from '../../gen/queuedcrawler/v1/options_pb.ts';
 import { PushItemSchema } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { meantName } from '../domain/misspelt-name.ts';
 
 const LENIENT: ReadonlySet<string> = new Set(
   [PushItemSchema, CrawlParametersSchema].map(({ typeName }) => typeName),
@@ -20,6 +21,24 @@ const LENIENT: ReadonlySet<string> = new Set(
  */
 export function isLenient(desc: Pick<DescMessage, 'typeName'>): boolean {
   return LENIENT.has(desc.typeName);
+}
+
+/** An object with more members was not written by hand, and comparing each of them takes long. */
+const MAX_COMPARED = 40;
+
+/**
+ * Whether a member that the message does not have, in an object of `count` members, is a misspelt one
+ * of `known`. It is refused also where others are ignored: a crawler with `callback_ur` would keep its
+ * results in storage. Crawl parameters are left out, as other services have similar ones.
+ */
+export function isMisspelt(
+  desc: Pick<DescMessage, 'typeName'>,
+  name: string,
+  known: readonly string[],
+  count: number,
+): boolean {
+  if (count > MAX_COMPARED || desc.typeName === CrawlParametersSchema.typeName) return false;
+  return meantName(name, known) !== undefined;
 }
 
 /** Whether elements of this list that cannot be read from JSON are refused by themselves. */
@@ -41,11 +60,13 @@ export function allowedNames({ values }: DescEnum): string {
 }
 
 /** Of a name that a client has sent, this much is told in an error. */
-const NAMED_CHARACTERS = 100;
+export const NAMED_CHARACTERS = 100;
 
 /** The text of the refusal of a member that the object at `path` does not have; `known` are those it has. */
 export function unknownMemberText(path: string, name: string, known: readonly string[]): string {
   const holder = path === '' ? 'The message' : path;
   const told = JSON.stringify(name.slice(0, NAMED_CHARACTERS));
-  return `${holder} has no member ${told}; it has ${known.join(', ')}.`;
+  const meant = meantName(name, known);
+  const question = meant === undefined ? '' : ` Did you mean ${meant}?`;
+  return `${holder} has no member ${told}; it has ${known.join(', ')}.${question}`;
 }

@@ -1,8 +1,5 @@
-import { distance } from 'fastest-levenshtein';
+import { meantName } from '../domain/misspelt-name.ts';
 import { type ConfigText, settings } from './settings.ts';
-
-/** Most characters by which a name may differ from the setting that is meant. */
-const MAX_TYPOS = 3;
 
 /**
  * Warnings for environment variables that are no settings, but nearly have the name of one. Their
@@ -15,9 +12,7 @@ export function misspeltSettings(env: Readonly<Record<string, string | undefined
     .filter((name) => /^[A-Z][A-Z_]+$/.test(name) && !name.startsWith('OTEL_'))
     .filter((name) => !known.includes(name))
     .flatMap((name) => {
-      const meant = known.find(
-        (setting) => distance(name, setting) <= Math.min(MAX_TYPOS, Math.floor(setting.length / 4)),
-      );
+      const meant = meantName(name, known);
       return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`];
     });
 }

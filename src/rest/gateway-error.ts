@@ -1,4 +1,4 @@
-import { unknownMemberText } from '../api/message-options.ts';
+import { NAMED_CHARACTERS, unknownMemberText } from '../api/message-options.ts';
 import { lastName } from '../domain/field-name.ts';
 
 /** Optional parts of a {@link GatewayError}. */
@@ -52,5 +52,7 @@ export function badValue(
 /** A 422 error for a member that the object at `path` does not have; `known` are those that it has. */
 export function unknownMember(path: string, name: string, known: readonly string[]): GatewayError {
   const message = unknownMemberText(path, name, known);
-  return new GatewayError(422, 'unknown_member', message, { field: path });
+  return new GatewayError(422, 'unknown_member', message, {
+    field: path === '' ? name.slice(0, NAMED_CHARACTERS) : path,
+  });
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { create, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { isEachApart, isLenient } from '../api/message-options.ts';
+import { isEachApart, isLenient, isMisspelt } from '../api/message-options.ts';
 import { noteUnreadable } from '../api/unreadable.ts';
 import { invalidField } from '../domain/errors.ts';
 import { lastName } from '../domain/field-name.ts';
@@ -20,7 +20,7 @@ const readers = new WeakMap<DescMessage, MessageReader>();
 /**
  * Compiles the reader of a message: fields by REST name or lowerCamelCase, null the same as absent.
  * Unknown members of the body itself, of items and of crawl parameters are ignored, as clients of the
- * reference expect. Those of other objects are refused: without the condition that a wrong name meant, a
+ * reference expect, unless they are misspelt. Those of other objects are refused: without the condition that a wrong name meant, a
  * filter would select everything. Each message type is compiled once.
  */
 export function compileMessageReader(desc: DescMessage): MessageReader {
@@ -28,13 +28,18 @@ export function compileMessageReader(desc: DescMessage): MessageReader {
   if (known !== undefined) return known;
   const members = new Map<string, { key: string; name: string; read: ValueReader }>();
   const ignoresUnknown = isLenient(desc);
+  const fields = restFields(desc);
+  const names = fields.map(restName);
   const reader: MessageReader = (target, json, path) => {
-    for (const [name, value] of Object.entries(json)) {
+    const entries = Object.entries(json);
+    for (const [name, value] of entries) {
       const member = members.get(name);
-      if (member === undefined && path !== '' && !ignoresUnknown) {
-        throw unknownMember(path, name, restFields(desc).map(restName));
+      if (member === undefined) {
+        const isIgnored = path === '' || ignoresUnknown;
+        if (isIgnored && !isMisspelt(desc, name, names, entries.length)) continue;
+        throw unknownMember(path, name, names);
       }
-      if (member === undefined || value === null) continue;
+      if (value === null) continue;
       if (name !== member.name && hasOther(json, member.name, value)) {
         throw badValue(prefix(path) + member.name, `given once, not as ${name} too`);
       }
@@ -43,7 +48,7 @@ export function compileMessageReader(desc: DescMessage): MessageReader {
   };
   // Set before the fields are compiled, so that a recursive message finds itself.
   readers.set(desc, reader);
-  for (const field of restFields(desc)) {
+  for (const field of fields) {
     const name = restName(field);
     const member = { key: field.localName, name, read: compileValueReader(field) };
     members.set(field.jsonName, member);

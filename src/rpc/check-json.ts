@@ -6,7 +6,13 @@ import {
   type JsonValue,
   ScalarType,
 } from '@bufbuild/protobuf';
-import { allowedNames, isEachApart, unknownMemberText } from '../api/message-options.ts';
+import {
+  allowedNames,
+  isEachApart,
+  isMisspelt,
+  NAMED_CHARACTERS,
+  unknownMemberText,
+} from '../api/message-options.ts';
 import { malformed } from '../api/scan-message.ts';
 import { DomainError, invalidField } from '../domain/errors.ts';
 import { lastName } from '../domain/field-name.ts';
@@ -30,10 +36,7 @@ export type JsonCheck = (json: unknown) => readonly RefusedElement[];
 /** Checks one value; `path` consists of the proto names of fields. */
 type ValueCheck = (value: JsonValue, path: string, refused: RefusedElement[]) => void;
 
-/** Longest field of an error: a client has sent its name. */
-const MAX_FIELD = 100;
-
-/** Compiles the check of a message, which ignores unknown members as the decoder does. */
+/** Compiles the check of a message, which ignores unknown members as the decoder does, but for misspelt ones. */
 export function compileJsonCheck(
   desc: DescMessage,
   { ignoreUnknownFields }: { readonly ignoreUnknownFields: boolean },
@@ -58,12 +61,17 @@ function messageCheck(
   const names = desc.fields.map(({ name }) => name);
   const check: ValueCheck = (value, path, refused) => {
     if (!isJsonObject(value)) throw wrongValue(path, 'an object');
-    for (const [name, each] of Object.entries(value)) {
+    const entries = Object.entries(value);
+    for (const [name, each] of entries) {
       const member = members.get(name);
       if (member === undefined) {
-        if (ignoresUnknown) continue;
+        if (ignoresUnknown && !isMisspelt(desc, name, names, entries.length)) continue;
         const text = unknownMemberText(path, name, names);
-        throw invalidField(path === '' ? name.slice(0, MAX_FIELD) : path, text, 'unknown_member');
+        throw invalidField(
+          path === '' ? name.slice(0, NAMED_CHARACTERS) : path,
+          text,
+          'unknown_member',
+        );
       }
       const { field } = member;
       const inner = path === '' ? field.name : `${path}.${field.name}`;

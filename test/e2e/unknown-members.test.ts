@@ -67,12 +67,38 @@ test.each(['filter.hosst=a.test', 'filter[host]=a.test', 'filter.urlContains=a',
 
 test('unknown members of the body, of an item and of crawl parameters are ignored', async () => {
   const path = `/crawler/${NORMAL}`;
-  expect(await app().rest('POST', path, { name: 'lenient', concurency: 3 })).toMatchObject({
+  expect(await app().rest('POST', path, { name: 'lenient', team: 'search' })).toMatchObject({
     status: 200,
   });
-  const item = { url: 'http://127.0.0.1:9/', priorty: 9, parameters: { post_type: 'json' } };
+  const parameters = { post_type: 'json', page_wat: 1 };
+  const item = { url: 'http://127.0.0.1:9/', colour: 'red', parameters };
   const reply = await app().rest('POST', `${path}/lenient/push_batch`, { items: [item] });
   expect(reply).toMatchObject({ status: 200, json: { results: [{ rid: expect.any(String) }] } });
+});
+
+test('misspelt members of the body and of an item are refused', async () => {
+  const path = `/crawler/${NORMAL}`;
+  const misspelt = { name: 'misspelt', callback_ur: 'https://hooks.example/' };
+  const refusal = await app().rest('POST', path, misspelt);
+  expect(refusal).toMatchObject({
+    status: 422,
+    json: { code: 'unknown_member', field: 'callback_ur' },
+  });
+  expect(refusal.json.error).toMatch(/ Did you mean callback_url\?$/);
+  await app().rest('POST', path, { name: 'misspelt' });
+  const url = 'http://127.0.0.1:9/';
+  const items = [{ url, priorty: 9 }, { url }];
+  const results = [{ error: { code: 'unknown_member' } }, { rid: expect.any(String) }];
+  expect(await app().rest('POST', `${path}/misspelt/push_batch`, { items })).toMatchObject({
+    status: 200,
+    json: { results },
+  });
+  const call = await fetch(`${app().url}/queuedcrawler.v1.PushService/PushBatch`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${NORMAL}` },
+    body: JSON.stringify({ crawler: 'misspelt', items }),
+  });
+  expect(await call.json()).toMatchObject({ results });
 });
 
 test('an unknown condition of a filter in the query is refused, and others are ignored', async () => {

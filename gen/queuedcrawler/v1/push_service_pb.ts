@@ -201,8 +201,8 @@ export const PushResponseSchema: GenMessage<PushResponse> = /*@__PURE__*/
   messageDesc(file_queuedcrawler_v1_push_service, 1);
 
 /**
- * One URL of a batch; the fields mean what they do in PushRequest. In JSON, members that are not known are ignored, as an item may have
- * data of its own: `format` and other crawl parameters have an effect in `parameters` only.
+ * One URL of a batch; the fields mean what they do in PushRequest. In JSON, an item may have data of its own: members that are not
+ * known are ignored, unless they are misspelt. `format` and other crawl parameters have an effect in `parameters` only.
  *
  * @generated from message queuedcrawler.v1.PushItem
  */
