@@ -23,7 +23,7 @@ export const notRepeated = () => createContextValues().set(isSingleKey, true);
  * repeated.
  */
 export function createRetries(options: RetryOptions = {}): Interceptor {
-  const { attempts = 5, firstDelayMs = 200, maxDelayMs = 10_000 } = options;
+  const { attempts = 7, firstDelayMs = 200, maxDelayMs = 10_000 } = options;
   return (next) => async (request) => {
     if (request.stream || request.contextValues.get(isSingleKey)) return next(request);
     for (let attempt = 1; ; attempt += 1) {

@@ -1,6 +1,6 @@
 /** How calls are repeated. */
 export interface RetryOptions {
-  /** Calls in all, the first included. Default 5; 1 for no repetition. */
+  /** Calls in all, the first included. Default 7, which take some 13 seconds; 1 for no repetition. */
   readonly attempts?: number;
   /** Wait before the second call where the service names none, in milliseconds; doubles. Default 200. */
   readonly firstDelayMs?: number;

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import {
   type CrawlerClient,
@@ -103,6 +104,21 @@ test('a run of the same name pushes nothing twice, even over a restart of the se
   const second = await all(push());
   expect(second.map(({ rid }) => rid)).toEqual(first);
   expect(await waitingAt(client)).toBe(100);
+});
+
+test('a call is repeated until a service that restarts is there again', async () => {
+  await using folder = await temporaryFolder();
+  const env = { PORT: String(await freePort()) };
+  let app = await startApp({ dataDir: folder.path, env });
+  await using _current = { [Symbol.asyncDispose]: () => app.stop() };
+  await using client = clientOf(app);
+  await pausedCrawler(client);
+  await app.stop();
+  const asked = waitingAt(client);
+  // Longer than five attempts take.
+  await wait(4_000);
+  app = await startApp({ dataDir: folder.path, env });
+  expect(await asked).toBe(0);
 });
 
 test('a run that was refused for rate in between pushes nothing twice, either', async () => {
