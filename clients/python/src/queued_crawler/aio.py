@@ -42,7 +42,7 @@ class AsyncClient:
         token: str,
         *,
         timeout: float = 30.0,
-        attempts: int = 5,
+        attempts: int = 7,
         context: Optional[ssl.SSLContext] = None,
         threads: int = 32,
     ) -> None:

@@ -22,7 +22,7 @@ class Client:
         token: str,
         *,
         timeout: float = 30.0,
-        attempts: int = 5,
+        attempts: int = 7,
         context: Optional[ssl.SSLContext] = None,
     ) -> None:
         """
