@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
 import { fileFailureText } from '../../domain/file-failure.ts';
-import { STOPS_WITH_PARENT, stopsWithParent, whenOrphaned } from '../../when-orphaned.ts';
 import { usageError } from '../cli-error.ts';
 import { type GlobalOptions, resolveSettings } from '../cli-settings.ts';
 import { type CommandContext, wholeNumber } from '../command-context.ts';
@@ -14,6 +13,7 @@ import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
 import { manifest } from '../manifest.ts';
 import { profilesPath } from '../profiles.ts';
+import { startNode } from '../start-node.ts';
 
 interface ServeOptions {
   readonly host?: string;
@@ -67,15 +67,8 @@ export function createServeCommand(context: CommandContext): Command {
       // Node 22 warns of SQLite, in each thread.
       const flags = ['--disable-warning=ExperimentalWarning', ...nodeOptions(), ...file];
       context.signal.throwIfAborted();
-      const child = spawn(process.execPath, [...flags, service], {
-        env: { ...allocatorOptions(), ...env, [STOPS_WITH_PARENT]: '1' },
-        stdio: 'inherit',
-      });
+      const child = startNode(context, [...flags, service], { ...allocatorOptions(), ...env });
       using _signals = forwardSignals(child);
-      // npx was told to stop, and does not tell.
-      if (context.env.npm_lifecycle_event !== undefined || stopsWithParent(context.env)) {
-        whenOrphaned(() => child.kill('SIGTERM'));
-      }
       const [code] = (await once(child, 'exit')) as [number | null];
       context.setExitCode(code === 0 ? EXIT_CODE.ok : EXIT_CODE.failed);
     });
