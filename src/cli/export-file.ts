@@ -1,5 +1,6 @@
-import { open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { open, readFile, rm, stat } from 'node:fs/promises';
 import { usageError } from './cli-error.ts';
+import { writeWhole } from './page-file.ts';
 
 /** A file that is written in several runs, each of which continues the one before. */
 export interface ExportFile extends AsyncDisposable {
@@ -41,9 +42,7 @@ export async function openExportFile(path: string): Promise<ExportFile> {
     },
     async keep(token) {
       await handle.datasync();
-      const fresh = `${placePath}.part`;
-      await writeFile(fresh, `${JSON.stringify({ token, bytes })}\n`);
-      await rename(fresh, placePath);
+      await writeWhole(placePath, `${JSON.stringify({ token, bytes })}\n`);
     },
     async discard() {
       if (place !== undefined) return;

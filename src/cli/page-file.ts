@@ -88,7 +88,7 @@ export function placeFile(path: string): StreamPlace {
 }
 
 /** Writes a file that is there as a whole, or as it was before. */
-async function writeWhole(path: string, data: Uint8Array | string): Promise<void> {
+export async function writeWhole(path: string, data: Uint8Array | string): Promise<void> {
   const fresh = `${path}.part`;
   await writeFile(fresh, data);
   await rename(fresh, path);

@@ -4,6 +4,7 @@ import {
   SearchResponseSchema,
 } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
+import { isRid } from '../../domain/rid.ts';
 import { type CommandContext, openSession, type Session } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { printable } from '../output.ts';
@@ -26,7 +27,7 @@ export function createFindCommand(context: CommandContext): Command {
       using session = await openSession(context, command);
       const { client, output } = session;
       const rid = text.trim();
-      if (!RID.test(rid)) return search(session, rid);
+      if (!isRid(rid)) return search(session, rid);
       const plain = toPlain(FindRidResponseSchema, await client.activity.findRid({ rid }));
       if (output.isJson) return output.json(plain);
       if (plain.crawler !== '')
@@ -49,8 +50,6 @@ export function createFindCommand(context: CommandContext): Command {
       if (wait !== '') await output.line(printable(`waits     for ${wait}`));
     });
 }
-
-const RID = /^[0-9a-f]{24}$/;
 
 async function search({ client, output }: Session, query: string): Promise<void> {
   const plain = toPlain(SearchResponseSchema, await client.activity.search({ query }));

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
+import { defined } from '../../domain/defined.ts';
 import { fileFailureText } from '../../domain/file-failure.ts';
 import { usageError } from '../cli-error.ts';
 import { type GlobalOptions, resolveSettings } from '../cli-settings.ts';
@@ -44,14 +45,14 @@ export function createServeCommand(context: CommandContext): Command {
       const { profile } = settings;
       const own = profile.local === true ? profile : {};
       const env = {
-        ...present({
+        ...defined({
           NORMAL_TOKEN: own.token,
           JAVASCRIPT_TOKEN: own.javascript_token,
           ADMIN_TOKEN: own.admin_token,
         }),
         NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache'),
         ...context.env,
-        ...present({
+        ...defined({
           HOST: options.host,
           PORT: options.port?.toString(),
           DATA_DIR: options.dataDir,
@@ -102,10 +103,4 @@ function nodeOptions(): string[] {
 function allocatorOptions(): Record<string, string> {
   const found = manifest.scripts.start.matchAll(/\b(MALLOC_\w+)=(\d+)/g);
   return Object.fromEntries([...found].map(([, name, value]) => [name, value]));
-}
-
-function present(values: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-  );
 }

@@ -5,7 +5,6 @@ import {
   type CrawlerStats,
   type GetStatsResponse,
   GetStatsResponseSchema,
-  type HistoryDay,
 } from '../../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { toPlain } from '../../client/message-json.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
@@ -95,11 +94,6 @@ function row(crawler: CrawlerStats): string[] {
     String(activity?.completed ?? 0),
     String(activity?.failed ?? 0),
     String(activity?.deliveriesPending ?? 0),
-    sparkline(lastDays(history).map(({ success, failed }) => Number(success + failed))),
+    sparkline(history.slice(-DAYS).map(({ success, failed }) => Number(success + failed))),
   ];
-}
-
-/** The last days that have a history. */
-function lastDays(history: readonly HistoryDay[]): readonly HistoryDay[] {
-  return history.slice(-DAYS);
 }
