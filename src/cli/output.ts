@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { stripVTControlCharacters, styleText } from 'node:util';
-import { jsonText } from '../client/message-json.ts';
+import { jsonText, plainText } from '../client/message-json.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -111,4 +111,9 @@ function uncommanding(bytes: Uint8Array): string {
 /** Text of a server or a page, fit for a terminal: without characters that command it, or reorder text. */
 export function printable(text: string): string {
   return text.replace(COMMANDING, ' ');
+}
+
+/** A value of a message or of `toPlain` as such a text; empty when it is absent. */
+export function printableValue(value: unknown): string {
+  return printable(plainText(value));
 }

@@ -5,7 +5,7 @@ import { type CommandContext, openSession, type Session } from '../command-conte
 import { addSettings, type SettingOptions, settingsFrom } from '../crawler-settings.ts';
 import { examples } from '../examples.ts';
 import { assertConfirmed, operationsOn } from '../operations.ts';
-import { type Output, printable } from '../output.ts';
+import { type Output, printable, printableValue } from '../output.ts';
 
 interface CrawlerOptions extends SettingOptions {
   /** Confirms what cannot be undone. */
@@ -148,10 +148,7 @@ async function show(output: Output, crawler: Crawler, more: object = {}): Promis
       ? Object.entries(value).map(([inner, each]) => [`${name}.${inner}`, each])
       : [[name, value]],
   );
-  const [first = ['', ''], ...others] = rows.map(([name, value]) => [
-    name,
-    printable(plainText(value)),
-  ]);
+  const [first = ['', ''], ...others] = rows.map(([name, value]) => [name, printableValue(value)]);
   await output.table(first, others);
 }
 

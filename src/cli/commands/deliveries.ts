@@ -10,7 +10,7 @@ import { usageError } from '../cli-error.ts';
 import { type CommandContext, openSession, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
-import { printable } from '../output.ts';
+import { printable, printableValue } from '../output.ts';
 import { printPages } from '../print-pages.ts';
 import { toTimestamps } from '../timestamp-option.ts';
 
@@ -104,9 +104,7 @@ export function createDeliveriesCommand(context: CommandContext): Command {
       await output.table(
         ['ATTEMPT', 'STARTED', 'STATUS', 'MS', 'ERROR'],
         attempts.map(({ attempt, started_at, status, duration_ms, error }) =>
-          [attempt, started_at, status, duration_ms, error].map((each) =>
-            printable(plainText(each)),
-          ),
+          [attempt, started_at, status, duration_ms, error].map(printableValue),
         ),
       );
     });

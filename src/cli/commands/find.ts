@@ -7,7 +7,7 @@ import { plainText, toPlain } from '../../client/message-json.ts';
 import { isRid } from '../../domain/rid.ts';
 import { type CommandContext, openSession, type Session } from '../command-context.ts';
 import { examples } from '../examples.ts';
-import { printable } from '../output.ts';
+import { printable, printableValue } from '../output.ts';
 
 /** `find`: where a job is, or what became of it. */
 export function createFindCommand(context: CommandContext): Command {
@@ -30,14 +30,13 @@ export function createFindCommand(context: CommandContext): Command {
       if (!isRid(rid)) return search(session, rid);
       const plain = toPlain(FindRidResponseSchema, await client.activity.findRid({ rid }));
       if (output.isJson) return output.json(plain);
-      if (plain.crawler !== '')
-        await output.line(`crawler   ${printable(plainText(plain.crawler))}`);
+      if (plain.crawler !== '') await output.line(`crawler   ${printableValue(plain.crawler)}`);
       for (const part of ['job', 'result', 'delivery'] as const) {
         if (plain[part] === undefined) continue;
         const facts = plain[part] as Record<string, unknown>;
         for (const [name, value] of Object.entries(facts)) {
           if (name === 'rid' || name === 'attempts') continue;
-          await output.line(`${part.padEnd(9)} ${name}: ${printable(plainText(value))}`);
+          await output.line(`${part.padEnd(9)} ${name}: ${printableValue(value)}`);
         }
       }
       for (const each of (plain['tries'] ?? []) as Record<string, unknown>[]) {
@@ -61,7 +60,7 @@ async function search({ client, output }: Session, query: string): Promise<void>
   await output.table(
     ['RID', 'WHERE', 'CRAWLER', 'AT', 'URL'],
     hits.map(({ rid, kind, crawler, at, url }) =>
-      [rid, kind, crawler, at, url].map((value) => printable(plainText(value))),
+      [rid, kind, crawler, at, url].map(printableValue),
     ),
   );
   if (plain['is_partial'] === true)

@@ -1,10 +1,10 @@
 import { Command, Option } from 'commander';
 import { HostOrder, HostSchema } from '../../../gen/queuedcrawler/v1/host_service_pb.ts';
-import { plainText, toPlain } from '../../client/message-json.ts';
+import { plainText } from '../../client/message-json.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { assertConfirmed, operationsOnPart } from '../operations.ts';
-import { printable } from '../output.ts';
+import { printItems } from '../print-pages.ts';
 
 const ORDERS = {
   queued: HostOrder.QUEUED,
@@ -85,30 +85,24 @@ async function list(
     maxCount: limit,
     hostContains: contains,
   });
-  if (output.isJson) {
-    for (const each of hosts) await output.json(toPlain(HostSchema, each));
-    return;
-  }
-  await output.table(
-    ['HOST', 'QUEUED', 'RUNNING', 'TRIES', 'FAILED', 'PER SECOND', 'MEAN MS', 'WAITS FOR'],
-    hosts.map((each) => {
-      const wait = toPlain(HostSchema, each).wait as
-        | { kind: string; reason?: string; until?: string }
-        | undefined;
-      const { failures } = each;
-      const mostly = failures[0] === undefined ? '' : ` (${failures[0].reason})`;
-      const waitsFor = [wait?.kind, wait?.reason, wait?.until].filter((part) => part).join(' ');
+  await printItems(output, hosts, {
+    desc: HostSchema,
+    heading: ['HOST', 'QUEUED', 'RUNNING', 'TRIES', 'FAILED', 'PER SECOND', 'MEAN MS', 'WAITS FOR'],
+    row(plain) {
+      const wait = plain.wait as { kind: string; reason?: string; until?: string } | undefined;
+      const [most] = plain.failures as { reason: string }[];
+      const mostly = most === undefined ? '' : ` (${most.reason})`;
       return [
-        each.host,
-        each.queued ?? '',
-        each.running,
-        each.tries,
-        `${each.failed}${mostly}`,
-        each.perSecond.toFixed(1),
-        each.meanMs,
-        waitsFor,
-      ].map((value) => printable(plainText(value)));
-    }),
-  );
-  await output.line(`${queuedHosts} hosts have URLs in the queue`);
+        plain.host,
+        plain.queued,
+        plain.running,
+        plain.tries,
+        `${plainText(plain.failed)}${mostly}`,
+        (plain.per_second as number).toFixed(1),
+        plain.mean_ms,
+        [wait?.kind, wait?.reason, wait?.until].filter((part) => part).join(' '),
+      ];
+    },
+  });
+  if (!output.isJson) await output.line(`${queuedHosts} hosts have URLs in the queue`);
 }

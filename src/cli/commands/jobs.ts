@@ -6,12 +6,12 @@ import {
   QueuedJobSchema,
 } from '../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import { AgainResultSchema } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
-import { plainText, toPlain } from '../../client/message-json.ts';
+import { toPlain } from '../../client/message-json.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
-import { printPages } from '../print-pages.ts';
+import { printItems, printPages } from '../print-pages.ts';
 import { toTimestamps } from '../timestamp-option.ts';
 
 /** States of queued jobs, by their names. The service does not list or select running ones. */
@@ -107,26 +107,18 @@ export function createJobsCommand(context: CommandContext): Command {
       using session = await openSession(context, command);
       const { client, output } = session;
       const { groups } = await client.activity.listFailures({ name, kind: KINDS[kind] });
-      if (output.isJson) {
-        for (const each of groups) await output.json(toPlain(FailureGroupSchema, each));
-        return;
-      }
-      await output.table(
-        ['COUNT', 'REASON', 'CB_STATUS', 'ORIGINAL', 'LATEST', 'FOR EXAMPLE'],
-        groups.map((each) => {
-          const plain = toPlain(FailureGroupSchema, each);
-          const { count, reason, cb_status: cbStatus, original_status: original } = plain;
-          const values = [
-            count,
-            reason,
-            cbStatus,
-            original,
-            plain.latest_at,
-            each.examples[0]?.url,
-          ];
-          return values.map((value) => printable(plainText(value)));
-        }),
-      );
+      await printItems(output, groups, {
+        desc: FailureGroupSchema,
+        heading: ['COUNT', 'REASON', 'CB_STATUS', 'ORIGINAL', 'LATEST', 'FOR EXAMPLE'],
+        row: (plain) => [
+          plain.count,
+          plain.reason,
+          plain.cb_status,
+          plain.original_status,
+          plain.latest_at,
+          (plain.examples as { url: string }[])[0]?.url,
+        ],
+      });
     });
   group
     .command('again')

@@ -14,7 +14,8 @@ import {
 } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { assertConfirmed, operationsOn } from '../operations.ts';
-import { printable } from '../output.ts';
+import { printableValue } from '../output.ts';
+import { printItems } from '../print-pages.ts';
 
 interface PoolOptions {
   readonly proxy?: readonly string[];
@@ -39,19 +40,16 @@ export function createProxiesCommand(context: CommandContext): Command {
     .action(async (_options: unknown, command: Command) => {
       using session = await openSession(context, command);
       const { pools } = await session.client.proxies.listProxyPools({});
-      if (session.output.isJson) {
-        for (const pool of pools) await session.output.json(toPlain(ProxyPoolSchema, pool));
-        return;
-      }
-      await session.output.table(
-        ['NAME', 'KIND', 'PROXIES', 'COUNTRIES'],
-        pools.map(({ name, gateway, proxyCount, countries }) => [
-          name,
-          gateway ? 'gateway' : 'list',
-          String(proxyCount),
-          countries.join(','),
-        ]),
-      );
+      await printItems(session.output, pools, {
+        desc: ProxyPoolSchema,
+        heading: ['NAME', 'KIND', 'PROXIES', 'COUNTRIES'],
+        row: (plain) => [
+          plain.name,
+          plain.gateway === true ? 'gateway' : 'list',
+          plain.proxy_count,
+          (plain.countries as string[]).join(','),
+        ],
+      });
     });
 
   const operation = operationsOn<PoolOptions>(context, group, 'pool');
@@ -144,7 +142,7 @@ async function show({ output }: Session, pool: ProxyPool): Promise<void> {
         each.failures,
         each.receivedBytes + each.sentBytes,
         each.trouble ?? 'usable',
-      ].map((value) => printable(String(value))),
+      ].map(printableValue),
     ),
   );
 }
