@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
+import { oneAtATime } from '../domain/one-at-a-time.ts';
 import type { LookupAnswer } from './lookup.ts';
 
 /** A file of the system that is read again when it changes. */
@@ -22,31 +23,26 @@ export function watchFile<Content>(
   let content = parse('');
   let version = '';
   let lookedAt = Number.NEGATIVE_INFINITY;
-  let looking: Promise<void> | undefined;
 
-  async function look(): Promise<void> {
+  const look = oneAtATime(async () => {
     try {
       const { mtimeMs, size } = await stat(path);
       const found = `${mtimeMs} ${size}`;
-      if (found === version) return;
-      content = parse(size > MAX_BYTES ? '' : await readFile(path, 'utf8'));
-      version = found;
+      if (found !== version) {
+        content = parse(size > MAX_BYTES ? '' : await readFile(path, 'utf8'));
+        version = found;
+      }
     } catch {
       // Without the file there are no such names.
       content = parse('');
       version = '';
     }
-  }
+    lookedAt = performance.now();
+  });
 
   return {
     async read() {
-      if (performance.now() - lookedAt >= LOOK_AGAIN_MS) {
-        looking ??= look().finally(() => {
-          lookedAt = performance.now();
-          looking = undefined;
-        });
-        await looking;
-      }
+      if (performance.now() - lookedAt >= LOOK_AGAIN_MS) await look();
       return content;
     },
   };

@@ -1,4 +1,5 @@
 import type { Logger } from '../../domain/logger.ts';
+import { oneAtATime } from '../../domain/one-at-a-time.ts';
 import { createDrawingWatch } from './drawing-watch.ts';
 import { type BrowserProcess, browserProcesses, type ProcessKind } from './process-watch.ts';
 
@@ -30,7 +31,6 @@ export function watchBrowser(deps: {
   const { logger, maxProcessBytes } = deps;
   let killedAt = Number.NEGATIVE_INFINITY;
   let bytes = sumByKind([]);
-  let isChecking = false;
   const judgeDrawing = createDrawingWatch();
 
   async function check(): Promise<void> {
@@ -54,16 +54,10 @@ export function watchBrowser(deps: {
     kill(drawing.pid);
   }
 
-  const timer = setInterval(() => {
-    if (isChecking) return;
-    isChecking = true;
-    void check()
-      .catch((error: unknown) => logger.warn({ err: error }, 'no memory sizes of Chromium'))
-      .finally(() => {
-        isChecking = false;
-      });
-  }, INTERVAL_MS);
-  timer.unref();
+  const checkSafely = oneAtATime(() =>
+    check().catch((error: unknown) => logger.warn({ err: error }, 'no memory sizes of Chromium')),
+  );
+  const timer = setInterval(() => void checkSafely(), INTERVAL_MS).unref();
 
   return {
     get killedAt() {

@@ -1,6 +1,7 @@
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { isUnavailable } from '../../domain/errors.ts';
 import type { Logger } from '../../domain/logger.ts';
+import { oneAtATime } from '../../domain/one-at-a-time.ts';
 import { hasEnded, osProcessName } from '../../domain/os-process.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { Store } from '../../store/store.ts';
@@ -36,7 +37,6 @@ export function watchEndedProcesses(deps: EndedProcessesDeps): Disposable {
   const own = osProcessName();
   const watched = new Map<string, { readonly name: string; looks: number }>();
   let nextReadMs = 0;
-  let looking = false;
 
   async function read(): Promise<void> {
     const since = new Date(wallNow(clock).getTime() - REPORTED_MS);
@@ -73,18 +73,13 @@ export function watchEndedProcesses(deps: EndedProcessesDeps): Disposable {
     }
   }
 
-  const timer = setInterval(() => {
-    if (looking) return;
-    looking = true;
-    look()
-      .catch((error: unknown) => {
-        // Its leases lapse.
-        if (!isUnavailable(error)) logger.error({ err: error }, 'ended processes were not found');
-      })
-      .finally(() => {
-        looking = false;
-      });
-  }, LOOK_MS).unref();
+  const lookSafely = oneAtATime(() =>
+    look().catch((error: unknown) => {
+      // Its leases lapse.
+      if (!isUnavailable(error)) logger.error({ err: error }, 'ended processes were not found');
+    }),
+  );
+  const timer = setInterval(() => void lookSafely(), LOOK_MS).unref();
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
