@@ -80,11 +80,8 @@ export function createAuthenticator(deps: {
 
   /** Counts a wrong token. Returns the error: `wrong`, unless too many came from the address. */
   function refuse(remote: string, wrong: DomainError): DomainError {
-    const retryAfterMs = failedTokens.retryAfterMs(remote);
-    if (retryAfterMs === 0) {
-      failedTokens.note(remote);
-      return wrong;
-    }
+    const retryAfterMs = failedTokens.count(remote);
+    if (retryAfterMs === 0) return wrong;
     return new DomainError(
       'exhausted',
       'too_many_wrong_tokens',

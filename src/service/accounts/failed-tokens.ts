@@ -1,24 +1,20 @@
 import { addressPrefix } from '../../domain/address-prefix.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Logger } from '../../domain/logger.ts';
-import { createLruMap } from '../../domain/lru-map.ts';
+import { createTokenBuckets } from './token-bucket.ts';
 
 /** Counts the wrong tokens of each address, so that guessing is slow. */
 export interface FailedTokens {
   /**
-   * How long the address has to wait before it may try another unknown token, in milliseconds; 0
-   * when it may now.
+   * Counts a wrong token of an address, and returns 0. Returns the milliseconds until the address may
+   * try another, without counting this one, when it has sent too many.
    */
-  retryAfterMs(remote: string): number;
-  /** Counts a wrong token. */
-  note(remote: string): void;
+  count(remote: string): number;
 }
 
 /** Wrong tokens that an address may send at once, and how fast the allowance refills. */
 const BURST = 100;
 const PER_SECOND = 1;
-/** Addresses that are remembered; the oldest are evicted. */
-const MAX_ADDRESSES = 10_000;
 /** At most one log line in this time, for all addresses together. */
 const LOG_MS = 60_000;
 
@@ -31,26 +27,15 @@ export function createFailedTokens(deps: {
   readonly logger: Logger;
   readonly onFailure?: () => void;
 }): FailedTokens {
-  /** Failures that count now, by address prefix. */
-  const failures = createLruMap<string, { count: number; at: number }>({
-    maxEntries: MAX_ADDRESSES,
-  });
+  const allowances = createTokenBuckets(deps.clock);
   let sinceLine = 0;
   let lineAt = Number.NEGATIVE_INFINITY;
 
-  function currentCount(prefix: string, now: number): number {
-    const known = failures.get(prefix);
-    if (known === undefined) return 0;
-    return Math.max(0, known.count - Math.max(0, (now - known.at) / 1_000) * PER_SECOND);
-  }
-
   return {
-    retryAfterMs(remote) {
-      if (remote === '') return 0;
-      const over = currentCount(addressPrefix(remote), deps.clock.now().getTime()) - BURST + 1;
-      return over <= 0 ? 0 : Math.ceil((over / PER_SECOND) * 1_000);
-    },
-    note(remote) {
+    count(remote) {
+      const retryAfterMs =
+        remote === '' ? 0 : allowances.take(addressPrefix(remote), PER_SECOND, BURST);
+      if (retryAfterMs > 0) return retryAfterMs;
       const now = deps.clock.now().getTime();
       deps.onFailure?.();
       sinceLine += 1;
@@ -59,10 +44,7 @@ export function createFailedTokens(deps: {
         lineAt = now;
         sinceLine = 0;
       }
-      if (remote === '') return;
-      const prefix = addressPrefix(remote);
-      const count = currentCount(prefix, now) + 1;
-      failures.set(prefix, { count, at: now });
+      return 0;
     },
   };
 }
