@@ -11,13 +11,17 @@ import type { TestDelivery } from '../service/deliveries/test-delivery.ts';
 import type { AsyncJobs } from '../service/queue/async-jobs.ts';
 import type { JobManagement, ReplaySelector } from '../service/queue/jobs.ts';
 import type { ListCrawlers } from '../service/reads/crawler-list.ts';
-import { asyncJobHandlers } from './async-job-handlers.ts';
 import { callerOf } from './caller-of.ts';
-import { toCrawlerInput, toCrawlerMessage, toJobStatus } from './crawler-messages.ts';
+import {
+  toCrawlerInput,
+  toCrawlerMessage,
+  toJobStatus,
+  toRequestInfo,
+} from './crawler-messages.ts';
 import { toAttemptMessage, toDeliveryMessage, toDeliveryState } from './delivery-messages.ts';
 import { createCrawlerLists } from './list-crawlers.ts';
 import { type Method, toMethods } from './method.ts';
-import { fromPageToken, toPageToken } from './page-token.ts';
+import { fromPageToken, MAX_PAGE, toListingPart, toPageToken } from './page-token.ts';
 import { toDate, toRange } from './to-date.ts';
 
 /** The methods of the crawler service. */
@@ -29,13 +33,12 @@ export function crawlerHandlers(deps: {
   readonly testDelivery: TestDelivery;
   readonly clock: Clock;
 }): Method[] {
-  const { crawlers, jobs, clock } = deps;
+  const { crawlers, jobs, asyncJobs, clock } = deps;
   const listCrawlers = createCrawlerLists(deps);
   const toMessage = ({ crawler, ...read }: CrawlerDetails) =>
     toCrawlerMessage(crawler, { ...read, now: clock.now() });
 
   return toMethods(CrawlerService, {
-    ...asyncJobHandlers(deps),
     async createCrawler(request, call) {
       const made = await crawlers.create(callerOf(call), request.name, toCrawlerInput(request));
       const secret = made.created ? made.crawler.webhookSecrets[0]?.secret : undefined;
@@ -93,6 +96,21 @@ export function crawlerHandlers(deps: {
       const owner = callerOf(call);
       const { acknowledged, log } = await deps.testDelivery(owner, request.name, call.signal);
       return { acknowledged, attempt: toAttemptMessage(log) };
+    },
+    async listAsyncJobs(request, call) {
+      const owner = callerOf(call);
+      const { rows, cursor } = await asyncJobs.list(owner, toListingPart(request, MAX_PAGE));
+      return { jobs: rows.map(toRequestInfo), nextPageToken: toPageToken(cursor) };
+    },
+    async findAsyncJob(request, call) {
+      return toJobStatus(request.rid, await asyncJobs.find(callerOf(call), request.rid));
+    },
+    async deleteAsyncJob(request, call) {
+      await asyncJobs.remove(callerOf(call), request.rid);
+      return { rid: request.rid };
+    },
+    async purgeAsyncJobs(_request, call) {
+      return { purged: BigInt(await asyncJobs.purge(callerOf(call))) };
     },
   });
 }

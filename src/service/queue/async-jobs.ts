@@ -1,12 +1,12 @@
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { TokenOwner } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
-import type { Crawler } from '../../domain/crawler.ts';
 import { missingField, ridNotFound } from '../../domain/errors.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { isRid } from '../../domain/rid.ts';
 import type { JobSummary, Listing, ListingPart, Store } from '../../store/store.ts';
-import { ASYNC_CRAWLER, storedName } from '../crawlers/async-crawler.ts';
+import { ASYNC_CRAWLER } from '../crawlers/async-crawler.ts';
+import type { CrawlerAccess } from '../crawlers/crawler-access.ts';
 
 /** The jobs of a token's `async=true` crawls, which belong to none of the client's crawlers. */
 export interface AsyncJobs {
@@ -22,16 +22,15 @@ export interface AsyncJobs {
 
 /** Makes the use cases. */
 export function createAsyncJobs(deps: {
-  readonly store: Pick<Store, 'crawlers' | 'queue' | 'listings'>;
+  readonly store: Pick<Store, 'queue' | 'listings'>;
+  readonly access: Pick<CrawlerAccess, 'findIfAny'>;
   readonly dispatcher: Pick<Dispatcher, 'abortJob' | 'refresh'>;
   readonly clock: Clock;
 }): AsyncJobs {
-  const { crawlers, queue, listings } = deps.store;
+  const { queue, listings } = deps.store;
 
   /** Undefined before the token's first `async=true` crawl. */
-  function findAsyncCrawler({ account, tokenType }: TokenOwner): Promise<Crawler | undefined> {
-    return crawlers.findByName(account.accountId, storedName(ASYNC_CRAWLER, tokenType));
-  }
+  const findAsyncCrawler = (owner: TokenOwner) => deps.access.findIfAny(owner, ASYNC_CRAWLER);
 
   return {
     async list(owner, part) {
