@@ -48,7 +48,7 @@ export function createHealthMethods(deps: HealthDeps): Method[] {
         const status = await servingStatus(service);
         if (status !== last) yield { status };
         last = status;
-        await nextPoll(call.signal);
+        await raceAbort(nextPoll(), call.signal);
       }
     },
   });
@@ -83,9 +83,7 @@ function createWatch({ watchIntervalMs = 1_000 }: HealthDeps) {
         },
       };
     },
-    /** Resolves at the next poll. Rejects with the signal's reason. */
-    async nextPoll(signal: AbortSignal): Promise<void> {
-      await raceAbort(poll.promise, signal);
-    },
+    /** Resolves at the next poll. */
+    nextPoll: () => poll.promise,
   };
 }

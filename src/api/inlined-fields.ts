@@ -1,4 +1,4 @@
-import { type DescMessage, getOption, hasOption } from '@bufbuild/protobuf';
+import { type DescMessage, getOption } from '@bufbuild/protobuf';
 import type { ConnectError } from '@connectrpc/connect';
 import { BadRequestSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { query_inline } from '../../gen/queuedcrawler/v1/options_pb.ts';
@@ -21,8 +21,7 @@ function pathOf(field: string, { fields }: DescMessage): string {
   const has = (message: DescMessage): boolean => message.fields.some(({ name }) => name === field);
   if (fields.some(({ name }) => name === field)) return field;
   for (const each of fields) {
-    const isInlined = hasOption(each, query_inline) && getOption(each, query_inline);
-    if (isInlined && each.message !== undefined && has(each.message))
+    if (getOption(each, query_inline) && each.message !== undefined && has(each.message))
       return `${each.name}.${field}`;
   }
   return field;

@@ -4,7 +4,6 @@ import {
   type DescField,
   type DescMessage,
   getOption,
-  hasOption,
 } from '@bufbuild/protobuf';
 import { CrawlParametersSchema } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
 import { each_apart, reply_only } from '../../gen/queuedcrawler/v1/options_pb.ts';
@@ -43,7 +42,7 @@ export function isMisspelt(
 
 /** Whether elements of this list that cannot be read from JSON are refused by themselves. */
 export function isEachApart(field: DescField): boolean {
-  return hasOption(field, each_apart) && getOption(field, each_apart);
+  return getOption(field, each_apart);
 }
 
 /** Whether only replies have the value. */

@@ -89,13 +89,7 @@ export function createMethods(deps: MethodsDeps): { methods: Method[]; health: M
     ...health,
     ...createReflectionMethods([...apiServices, Health]),
   ];
-  // Pushes have their own rate. Inline crawls belong to the same service; their use case counts
-  // them.
-  const counted = withRequestQuota(
-    withKnownEnums(methods),
-    (method) => method.desc.parent !== PushService,
-    service.quotas,
-  );
+  const counted = withRequestQuota(withKnownEnums(methods), service.quotas);
   return {
     methods: withConnectErrors(
       withAdmission(withRecords(counted, service.auditTrail), admission, { slots }),

@@ -3,7 +3,6 @@ import {
   type DescField,
   type DescMessage,
   getOption,
-  hasOption,
   ScalarType,
 } from '@bufbuild/protobuf';
 import { query_inline } from '../../gen/queuedcrawler/v1/options_pb.ts';
@@ -88,7 +87,7 @@ export function forEachQueryField(
       if (exclude.has(name) || field.fieldKind === 'map') continue;
       const nested = field.fieldKind === 'message' ? field.message : undefined;
       if (nested !== undefined && nested.typeName !== TIMESTAMP) {
-        const inline = hasOption(field, query_inline) && getOption(field, query_inline);
+        const inline = getOption(field, query_inline);
         const inner = inline ? prefix : `${name}.`;
         if (!inline) visitNested(name, nested);
         if (depth < MAX_DEPTH) walk(nested, inner, opener(open, field, nested), depth + 1);

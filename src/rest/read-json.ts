@@ -126,12 +126,12 @@ function singleReader(field: DescField): ValueReader {
   }
   const parse = compileTextParser(field);
   if (parse === undefined) throw new Error(`${String(field)} has no REST form`);
-  if (field.scalar === undefined) return textReader(parse, 'a string');
+  if (field.scalar === undefined) return textReader(parse);
   switch (field.scalar) {
     case ScalarType.STRING:
-      return textReader(wellFormed, 'a string');
+      return textReader(wellFormed);
     case ScalarType.BYTES:
-      return textReader(parse, 'a string');
+      return textReader(parse);
     case ScalarType.BOOL:
       return (value, path) => {
         if (typeof value === 'boolean') return value;
@@ -149,9 +149,9 @@ function wellFormed(text: string, path: string): string {
   return text;
 }
 
-function textReader(parse: (text: string, path: string) => unknown, expected: string): ValueReader {
+function textReader(parse: (text: string, path: string) => unknown): ValueReader {
   return (value, path) => {
-    if (typeof value !== 'string') throw badValue(path, expected);
+    if (typeof value !== 'string') throw badValue(path, 'a string');
     return parse(value, path);
   };
 }

@@ -20,7 +20,7 @@ export function restName(field: DescField): string {
 
 /** Whether this flag accepts a positive whole number as true. */
 export function isNumberTrue(field: DescField): boolean {
-  return hasOption(field, number_is_true) && getOption(field, number_is_true);
+  return getOption(field, number_is_true);
 }
 
 /**

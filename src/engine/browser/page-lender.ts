@@ -48,10 +48,10 @@ export interface PageLenderDeps {
   readonly idleMs?: number;
   /** Default 50. */
   readonly maxUses?: number;
-  /** A page that is older is not lent again; default ten minutes. */
-  readonly maxAgeMs?: number;
 }
 
+/** A page that is older is not lent again. */
+const MAX_AGE_MS = 600_000;
 /** A page is kept only for kinds of which another crawl came within this number of last kinds. */
 const RECENT_KINDS = 500;
 
@@ -70,7 +70,7 @@ interface Kept {
 
 /** Makes a lender that has no pages. */
 export function createPageLender(deps: PageLenderDeps): PageLender {
-  const { pool, maxPages, idleMs = 30_000, maxUses = 50, maxAgeMs = 600_000 } = deps;
+  const { pool, maxPages, idleMs = 30_000, maxUses = 50 } = deps;
   /** Pages that nobody uses, the one that was used last at the end. */
   const kept = new Set<Kept>();
   const recent = createLruMap<string, true>({ maxEntries: RECENT_KINDS });
@@ -140,7 +140,7 @@ export function createPageLender(deps: PageLenderDeps): PageLender {
       proxy.end();
       const page = await loan.page.catch(() => undefined);
       const uses = loan.uses + 1;
-      const isYoung = uses < maxUses && performance.now() - loan.openedAt < maxAgeMs;
+      const isYoung = uses < maxUses && performance.now() - loan.openedAt < MAX_AGE_MS;
       const canReset = page !== undefined && traces !== undefined && canKeep && isYoung;
       const handlers = canReset ? await reset(page, traces, loan.origin) : undefined;
       lent -= 1;
