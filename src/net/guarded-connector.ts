@@ -1,3 +1,4 @@
+import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import buildConnector from 'undici/lib/core/connect.js';
 import { type CrawlStep, startStopwatch } from '../domain/job-try.ts';
@@ -38,10 +39,7 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
 
   const lookup: LookupFunction = (name, options, callback) => {
     permittedAnswers(deps, name, { claimant: dispatchingFor.getStore() }).then(
-      (answers) => {
-        if (options.all === true) callback(null, [...answers]);
-        else callback(null, answers[0]?.address ?? '', answers[0]?.family);
-      },
+      (answers) => lookupOf(answers)(name, options, callback),
       (error: unknown) => callback(error as Error, []),
     );
   };
@@ -138,6 +136,25 @@ export async function permittedAddresses(
   const refusal = deps.guard.refusal({ hostname, address: hostname, port: deps.port });
   if (refusal !== undefined) throw notAllowed(hostname, refusal);
   return [hostname];
+}
+
+/**
+ * A look-up by which Node connects to the addresses that {@link permittedAddresses} returns. Throws as
+ * that does.
+ */
+export async function permittedLookup(
+  ...judged: Parameters<typeof permittedAddresses>
+): Promise<LookupFunction> {
+  const addresses = await permittedAddresses(...judged);
+  return lookupOf(addresses.map((address) => ({ address, family: isIP(address) })));
+}
+
+/** A look-up that has these answers for each name. */
+function lookupOf(answers: readonly LookupAddress[]): LookupFunction {
+  return (_name, { all }, callback) => {
+    if (all === true) callback(null, [...answers]);
+    else callback(null, answers[0]?.address ?? '', answers[0]?.family);
+  };
 }
 
 /** The error of a connection that the guard refused. */

@@ -1,11 +1,11 @@
-import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { withDeadline } from '../domain/deadline.ts';
 import { defined } from '../domain/defined.ts';
 import { GUARDED } from '../domain/proxy-pools.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard } from './address-guard.ts';
-import { permittedAddresses } from './guarded-connector.ts';
+import { permittedLookup } from './guarded-connector.ts';
 import { HttpError } from './http-client.ts';
 import { httpError } from './http-failures.ts';
 import type { Lookup } from './lookup.ts';
@@ -85,32 +85,21 @@ async function askConnect(
 async function connectToProxy(proxy: URL, request: TunnelRequest): Promise<Socket> {
   const { ca, onSocket } = request;
   const isTls = proxy.protocol === 'https:';
-  const place = { host: bareHostname(proxy), port: proxyPort(proxy) };
+  const [host, port] = [bareHostname(proxy), proxyPort(proxy)];
   try {
-    const to = { ...place, ...(proxy.hash === GUARDED ? await judged(place, request) : {}) };
+    const lookup =
+      proxy.hash === GUARDED
+        ? await permittedLookup({ ...request, port }, host, request)
+        : undefined;
+    const to = { host, port, ...defined({ lookup }) };
     // RFC 6066, 3: a server name is no address.
-    const servername = isIP(place.host) === 0 ? place.host : '';
+    const servername = isIP(host) === 0 ? host : '';
     const socket = isTls ? connectTls({ ...to, servername, ...defined({ ca }) }) : connectTcp(to);
     onSocket?.(socket);
     return await untilConnected(socket, isTls ? 'secureConnect' : 'connect', PROXY_TIMEOUT_MS);
   } catch (error) {
     throw httpError('proxy_failed', error);
   }
-}
-
-/** Lets a proxy be connected to by the addresses that the guard permits. Throws if it permits no address. */
-async function judged(
-  { host, port }: { readonly host: string; readonly port: number },
-  request: TunnelRequest,
-): Promise<{ readonly lookup: LookupFunction }> {
-  const addresses = await permittedAddresses({ ...request, port }, host, request);
-  const answers = addresses.map((address) => ({ address, family: isIP(address) }));
-  return {
-    lookup(_name, { all }, callback) {
-      if (all === true) callback(null, answers);
-      else callback(null, answers[0]?.address ?? '', answers[0]?.family);
-    },
-  };
 }
 
 /** The port of a proxy, which SOCKS5 has a usual one for, too. */

@@ -1,8 +1,8 @@
-import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTcp, type Socket } from 'node:net';
 import { defined } from '../domain/defined.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard } from './address-guard.ts';
-import { permittedAddresses } from './guarded-connector.ts';
+import { permittedLookup } from './guarded-connector.ts';
 import type { Lookup } from './lookup.ts';
 import { untilConnected } from './proxy-tunnel.ts';
 import { connectThroughProxy, type ProxyRoute } from './tunnel-connector.ts';
@@ -44,12 +44,10 @@ async function connectDirectly(
   { hostname, port }: ConnectTarget,
 ): Promise<Socket> {
   const { guard, lookup, claimant } = deps;
-  const addresses = await permittedAddresses({ guard, lookup, port }, hostname, { claimant });
-  const answers = addresses.map((address) => ({ address, family: isIP(address) }));
   const socket = connectTcp({
     host: hostname,
     port,
-    lookup: (_name, _options, callback) => callback(null, answers),
+    lookup: await permittedLookup({ guard, lookup, port }, hostname, { claimant }),
     // An address that does not answer in a moment is passed over.
     autoSelectFamily: true,
   });
