@@ -43,8 +43,8 @@ export function hostOf(url: string): string {
   return URL.parse(url)?.host ?? '';
 }
 
-/** An absolute http or https URL; undefined for any other text. */
-export function parseHttpUrl(text: string): URL | undefined {
-  const url = URL.parse(text);
+/** An http or https URL, absolute or relative to `base`; undefined for any other text. */
+export function parseHttpUrl(text: string, base?: string | URL): URL | undefined {
+  const url = URL.parse(text, base);
   return url !== null && /^https?:$/.test(url.protocol) ? url : undefined;
 }

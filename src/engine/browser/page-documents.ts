@@ -1,6 +1,7 @@
 import type { Protocol } from 'devtools-protocol';
 import type { HeaderPair } from '../../domain/job.ts';
 import type { FailureReason } from '../../domain/status.ts';
+import { parseHttpUrl } from '../../domain/target-url.ts';
 import { REDIRECT_STATUSES } from '../http/redirect.ts';
 import { pageType } from '../text/page-body.ts';
 import { createResourceFilter } from './blocked-resources.ts';
@@ -136,8 +137,8 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     location: string,
   ): Promise<void> {
     redirect = response;
-    const to = URL.parse(location, response.url);
-    if (to === null || !/^https?:$/.test(to.protocol)) {
+    const to = parseHttpUrl(location, response.url);
+    if (to === undefined) {
       if (shown === undefined) finish({ kind: 'failed', reason: 'invalid_redirect', response });
       return abortRequest(page, event);
     }

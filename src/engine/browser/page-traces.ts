@@ -1,5 +1,6 @@
 import type { Protocol } from 'devtools-protocol';
 import type { HeaderPair } from '../../domain/job.ts';
+import { parseHttpUrl } from '../../domain/target-url.ts';
 import { headerValues } from '../../net/raw-headers.ts';
 import type { CdpHandlers } from './cdp-connection.ts';
 import { type DocumentResponse, toDocumentResponse } from './document-response.ts';
@@ -73,8 +74,8 @@ export function createPageTraces(origin: string): PageTraces {
         isDoubtful = true;
       },
       'Page.frameNavigated'({ frame }) {
-        const url = URL.parse(frame.url);
-        if (/^https?:$/.test(url?.protocol ?? '') && url?.origin !== origin) isDoubtful = true;
+        const url = parseHttpUrl(frame.url);
+        if (url !== undefined && url.origin !== origin) isDoubtful = true;
       },
       'Page.downloadWillBegin'() {
         isDoubtful = true;

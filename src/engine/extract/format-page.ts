@@ -36,6 +36,11 @@ export type ReadablePage = Pick<Page, 'body' | 'contentType' | 'isText' | 'url' 
 /** What the document of a page is parsed for. */
 export type DocumentWork = 'md' | 'readable_md' | 'autoparse' | ScraperName;
 
+/** Whether pages of this type are HTML. */
+export function isHtml(contentType: string): boolean {
+  return /^(text\/html|application\/xhtml\+xml)/i.test(contentType);
+}
+
 /**
  * What the document of a page must be parsed for. Undefined when the page is delivered as it is,
  * which includes failed pages and pages other than HTML.
@@ -44,8 +49,7 @@ export function documentWork(
   page: Omit<ReadablePage, 'body' | 'url'>,
   parameters: CrawlParameters,
 ): DocumentWork | undefined {
-  const isHtml = /^(text\/html|application\/xhtml\+xml)/i.test(page.contentType);
-  if (!page.isText || !isHtml || page.failure !== undefined) return undefined;
+  if (!page.isText || !isHtml(page.contentType) || page.failure !== undefined) return undefined;
   if (parameters.scraper !== undefined) return parameters.scraper;
   if (parameters.autoparse === true) return 'autoparse';
   if (parameters.format !== 'md') return undefined;

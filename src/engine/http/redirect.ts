@@ -1,5 +1,6 @@
 import { isPossibleHost } from '../../domain/host-rules.ts';
 import type { FailureReason } from '../../domain/status.ts';
+import { parseHttpUrl } from '../../domain/target-url.ts';
 
 /** A request of a chain of redirects. */
 export interface Hop {
@@ -39,9 +40,8 @@ export function nextHop(
 ): Hop | 'invalid_redirect' | undefined {
   if (!REDIRECT_STATUSES.has(status) || location === undefined || location === '') return undefined;
   if (location.length > MAX_LOCATION) return 'invalid_redirect';
-  const url = URL.parse(utf8FromLatin1(location), hop.url.href);
-  if (url === null || !/^https?:$/.test(url.protocol)) return 'invalid_redirect';
-  if (!isPossibleHost(url.host)) return 'invalid_redirect';
+  const url = parseHttpUrl(utf8FromLatin1(location), hop.url);
+  if (url === undefined || !isPossibleHost(url.host)) return 'invalid_redirect';
   if (url.hash === '') url.hash = hop.url.hash;
   const toGet =
     (status === 303 && hop.method !== 'GET' && hop.method !== 'HEAD') ||

@@ -3,7 +3,7 @@ import { gunzip, gzip } from 'node:zlib';
 import type { TokenOwner } from '../../domain/account.ts';
 import { gzipContentLength } from '../../domain/body-coding.ts';
 import type { StoredResult } from '../../domain/result.ts';
-import { MAX_DOCUMENT_BYTES } from '../../engine/extract/format-page.ts';
+import { isHtml, MAX_DOCUMENT_BYTES } from '../../engine/extract/format-page.ts';
 import type { CrawlThreads } from '../../threads/crawl-threads.ts';
 
 const pack = promisify(gzip);
@@ -25,8 +25,7 @@ export function createMarkdownPages({
   readDocument,
 }: Pick<CrawlThreads, 'readDocument'>): MarkdownPages {
   function bytes({ contentType, details, body }: StoredResult): number {
-    const isHtml = /^(text\/html|application\/xhtml\+xml)/i.test(contentType);
-    if (!isHtml || details.failure !== undefined) return 0;
+    if (!isHtml(contentType) || details.failure !== undefined) return 0;
     const length = gzipContentLength(body);
     return length > MAX_DOCUMENT_BYTES ? 0 : length;
   }

@@ -1,4 +1,5 @@
 import { getOrInsert } from '../../../domain/get-or-insert.ts';
+import { parseHttpUrl } from '../../../domain/target-url.ts';
 
 /** A parsed page. */
 export interface ScrapedPage {
@@ -87,8 +88,7 @@ function baseAddress({ document, url }: ScrapedPage): URL | null {
 export function resolveAddress(page: ScrapedPage, href: string | null): string | undefined {
   if (href === null) return undefined;
   const from = baseAddress(page);
-  const url = from === null ? null : URL.parse(href.trim(), from);
-  return url !== null && /^https?:$/.test(url.protocol) ? url.href : undefined;
+  return from === null ? undefined : parseHttpUrl(href.trim(), from)?.href;
 }
 
 /** Where pages keep the address of an image that is loaded when it comes into view. */
