@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Backup, Backups } from '../backup/backups.ts';
 import type { BackupProgress } from '../backup/write-backup.ts';
 import { DomainError } from '../domain/errors.ts';
@@ -68,17 +69,11 @@ async function linesOf(backups: Backups, logger: Logger): Promise<AsyncIterable<
   );
   return (async function* lines() {
     for (;;) {
-      const end = await Promise.race([last, after(PROGRESS_MS)]);
+      const end = await Promise.race([last, sleep(PROGRESS_MS, undefined, { ref: false })]);
       yield Buffer.from(`${JSON.stringify(end ?? progress)}\n`);
       if (end !== undefined) return;
     }
   })();
-}
-
-function after(ms: number): Promise<undefined> {
-  return new Promise((resolve) => {
-    setTimeout(() => resolve(undefined), ms).unref();
-  });
 }
 
 /** What clients see of a backup: not where it lies. */

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { errorText } from '../domain/error-text.ts';
+import { toDay } from '../domain/stats.ts';
 import type { SetupFinding } from '../service/operator/setup.ts';
 import { readTlsFiles } from './setting-files.ts';
 
@@ -23,13 +24,12 @@ export async function certificateFinding(
 
 function findingOf({ validFrom, validTo }: X509Certificate, now: Date): SetupFinding {
   const [from, to] = [new Date(validFrom), new Date(validTo)];
-  const day = (date: Date): string => date.toISOString().slice(0, 10);
   const failed = (finding: string): SetupFinding => {
     const advice = 'Clients refuse it: renew it, or set the clock of this machine right.';
     return { state: 'failed', finding, advice };
   };
-  if (now > to) return failed(`The certificate ended on ${day(to)}.`);
-  if (now < from) return failed(`The certificate begins on ${day(from)}, which is to come.`);
-  const finding = `The service speaks TLS, with a certificate until ${day(to)}.`;
+  if (now > to) return failed(`The certificate ended on ${toDay(to)}.`);
+  if (now < from) return failed(`The certificate begins on ${toDay(from)}, which is to come.`);
+  const finding = `The service speaks TLS, with a certificate until ${toDay(to)}.`;
   return { state: 'ok', finding, advice: '' };
 }

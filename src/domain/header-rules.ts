@@ -43,18 +43,12 @@ export function splitHeaderList(text: string): [name: string, value: string][] {
  * UTF-8. A lone surrogate, which has no UTF-8 form, becomes that of the replacement character.
  */
 export function toHeaderText(text: string): string {
-  return text.replace(/[^\x20-\x7e]+/g, (run) =>
-    Array.from(Buffer.from(run), percentEncoded).join(''),
-  );
+  return text.replace(/[^\x20-\x7e]+/g, (run) => encodeURIComponent(run.toWellFormed()));
 }
 
 /** A URL in a form that a header can carry: as {@link toHeaderText}, and without spaces. */
 export function toHeaderUrl(url: string): string {
   return toHeaderText(url.trim()).replaceAll(' ', '%20');
-}
-
-function percentEncoded(byte: number): string {
-  return `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
 }
 
 /**

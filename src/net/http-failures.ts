@@ -88,8 +88,7 @@ export function toHttpError(error: unknown, viaProxy: boolean): HttpError {
     return toHttpError(error.errors[0], viaProxy);
   }
   const code = errorCode(error);
-  const named =
-    BY_CODE[code] ?? BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1] ?? undefined;
+  const named = BY_CODE[code] ?? BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1];
   const failure = named ?? (isParserError(error) ? 'protocol_error' : 'connection_failed');
   const isOfConnection = failure === 'connection_failed' || failure === 'name_not_found';
   return httpError(viaProxy && isOfConnection ? 'proxy_failed' : failure, error);
