@@ -35,12 +35,7 @@ export function accountHandlers(deps: {
     createAccount: (request, call) => {
       const { name, email, limits } = request;
       return asAdmin(logger, { method: 'CreateAccount', account: name }, call, async () => {
-        const made = await accounts.create(
-          name,
-          email,
-          {},
-          limits === undefined ? {} : toLimits(limits),
-        );
+        const made = await accounts.create(name, email, {}, limits && toLimits(limits));
         return {
           account: toAccountMessage(made),
           normalToken: made.tokens.normal,
@@ -61,9 +56,7 @@ export function accountHandlers(deps: {
       })),
     updateAccount: (request, call) => {
       const { name, email, limits } = request;
-      const patch = {
-        ...defined({ email, limits: limits === undefined ? undefined : toLimits(limits) }),
-      };
+      const patch = defined({ email, limits: limits && toLimits(limits) });
       const about = { method: 'UpdateAccount', account: name, fields: Object.keys(patch) };
       return asAdmin(logger, about, call, async () => ({
         account: toAccountMessage(await accounts.update(name, patch)),

@@ -77,7 +77,6 @@ export function createAccountManagement(deps: {
    * has others: removing those is left to the operator.
    */
   async function removeInternal(found: readonly Crawler[]): Promise<void> {
-    if (found.length === 0) return;
     if (!found.every(isInternal)) {
       throw accountHasCrawlers();
     }
@@ -132,12 +131,11 @@ export function createAccountManagement(deps: {
 
     async update(name, { email, limits }) {
       const { accountId } = await byName(name);
-      const account = await accounts.update(accountId, {
-        ...defined({
-          email: email === undefined ? undefined : checkedEmail(email),
-          limits: limits === undefined ? undefined : checkedLimits(limits),
-        }),
+      const patch = defined({
+        email: email === undefined ? undefined : checkedEmail(email),
+        limits: limits && checkedLimits(limits),
       });
+      const account = await accounts.update(accountId, patch);
       if (account === undefined) throw accountNotFound(name);
       // The authenticator caches the limits together with the owner of a token.
       deps.authenticator.reset();

@@ -193,8 +193,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     { hostAwaySince, onSent }: HostInquiry = {},
   ): Promise<JobEnd> {
     if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
-    const rungTry =
-      crawler.escalate === undefined ? undefined : await deps.ladders.start(job, crawler);
+    const rungTry = await deps.ladders.start(job, crawler);
     const triesAfter = startTry(job, rungTry?.rung.name);
     let crawled: PoliteCrawl;
     try {
