@@ -1,4 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import { type CrawlerClient, createCrawlerClient, type RetryOptions } from '../client/client.ts';
+import { defined } from '../domain/defined.ts';
 import { fileFailureText } from '../domain/file-failure.ts';
 import { usageError } from './cli-error.ts';
 import { type Profile, profilesPath, readProfiles } from './profiles.ts';
@@ -69,6 +71,15 @@ export async function resolveSettings(
     hasProfile: found !== undefined,
     profile,
   };
+}
+
+/** Makes a client of the service that the settings name. */
+export function clientOf(
+  { url, httpVersion, ca }: Pick<CliSettings, 'url' | 'httpVersion' | 'ca'>,
+  token: string,
+  retries: RetryOptions,
+): CrawlerClient {
+  return createCrawlerClient({ baseUrl: url, token, httpVersion, retries, ...defined({ ca }) });
 }
 
 async function readCa(path: string): Promise<string> {

@@ -1,10 +1,9 @@
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
-import { type CrawlerClient, createCrawlerClient } from '../client/client.ts';
-import { defined } from '../domain/defined.ts';
+import type { CrawlerClient } from '../client/client.ts';
 import { getOrInsert } from '../domain/get-or-insert.ts';
 import { CliError, tellFailure, usageError } from './cli-error.ts';
-import { type CliSettings, type GlobalOptions, resolveSettings } from './cli-settings.ts';
+import { type CliSettings, clientOf, type GlobalOptions, resolveSettings } from './cli-settings.ts';
 import { EXIT_CODE, type ExitCode } from './exit-code.ts';
 import { createOutput, type Output, type OutputStream, printable } from './output.ts';
 
@@ -66,19 +65,10 @@ export async function openSession(
     output.note(`waiting: ${printable(tellFailure(failure, settings.url).message)}`);
   }
 
-  function clientOf(token: string): CrawlerClient {
-    const { url: baseUrl, httpVersion, ca } = settings;
+  function openClient(token: string): CrawlerClient {
+    const attempts = isPatient ? ATTEMPTS.run : ATTEMPTS.person;
     return getOrInsert(clients, token, () =>
-      createCrawlerClient({
-        baseUrl,
-        token,
-        httpVersion,
-        ...defined({ ca }),
-        retries: {
-          attempts: isPatient ? ATTEMPTS.run : ATTEMPTS.person,
-          onRetry: tellWait,
-        },
-      }),
+      clientOf(settings, token, { attempts, onRetry: tellWait }),
     );
   }
 
@@ -88,7 +78,7 @@ export async function openSession(
     signal: context.signal,
     tellWait,
     get client() {
-      if (settings.token !== undefined) return clientOf(settings.token);
+      if (settings.token !== undefined) return openClient(settings.token);
       const kind = options.javascript === true ? 'JavaScript token' : 'token';
       throw new CliError(
         `there is no ${kind}: give --token, set QUEUED_CRAWLER_TOKEN, or run "queued-crawler init"`,
@@ -96,7 +86,7 @@ export async function openSession(
       );
     },
     get admin() {
-      if (settings.adminToken !== undefined) return clientOf(settings.adminToken);
+      if (settings.adminToken !== undefined) return openClient(settings.adminToken);
       throw noAdminToken();
     },
     [Symbol.dispose]: () => {

@@ -4,11 +4,10 @@ import {
   CrawlerStatus,
 } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { SetupState } from '../../../gen/queuedcrawler/v1/operator_service_pb.ts';
-import { type CrawlerClient, createCrawlerClient } from '../../client/client.ts';
+import type { CrawlerClient } from '../../client/client.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
-import { defined } from '../../domain/defined.ts';
 import { tellFailure } from '../cli-error.ts';
-import type { CliSettings } from '../cli-settings.ts';
+import { type CliSettings, clientOf } from '../cli-settings.ts';
 import { type CommandContext, openSession } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
@@ -22,6 +21,7 @@ interface Finding {
   readonly detail: string;
 }
 
+const ONCE = { attempts: 1 } as const;
 const CALL_MS = 5_000;
 const SETUP_MS = 40_000;
 const CRAWL_MS = 120_000;
@@ -85,7 +85,7 @@ async function* look(
     yield { check: 'admin token', state: 'missing', detail };
     return;
   }
-  await using admin = createDoctorClient(settings, adminToken);
+  await using admin = clientOf(settings, adminToken, ONCE);
   const found = await attempt(settings, 'service', async () => {
     const { version, database, processes } = await admin.operator.getInstallation(
       {},
@@ -134,7 +134,7 @@ async function* lookAtToken(
     yield { check, state: 'missing', detail };
     return;
   }
-  await using client = createDoctorClient(settings, token);
+  await using client = clientOf(settings, token, ONCE);
   const found = await attempt(settings, check, async () => {
     const { totalCount } = await client.storage.countResults({}, { timeoutMs: CALL_MS });
     return { state: 'ok', detail: `accepted at ${settings.url}; ${totalCount} results stored` };
@@ -195,16 +195,6 @@ async function* lookAtTrouble(
   } catch (error) {
     yield { check: 'attention', state: 'failed', detail: tellFailure(error, settings.url).message };
   }
-}
-
-function createDoctorClient({ url, httpVersion, ca }: CliSettings, token: string): CrawlerClient {
-  return createCrawlerClient({
-    baseUrl: url,
-    token,
-    httpVersion,
-    ...defined({ ca }),
-    retries: { attempts: 1 },
-  });
 }
 
 async function attempt(

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import { Command } from 'commander';
-import { createCrawlerClient, describeFailure } from '../../client/client.ts';
+import { describeFailure } from '../../client/client.ts';
 import { defined } from '../../domain/defined.ts';
 import { CliError, usageError } from '../cli-error.ts';
-import { type GlobalOptions, resolveSettings } from '../cli-settings.ts';
+import { clientOf, type GlobalOptions, resolveSettings } from '../cli-settings.ts';
 import type { CommandContext } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
@@ -93,14 +93,9 @@ async function ask(context: CommandContext, options: InitOptions, url: string): 
 }
 
 async function check({ url = '', token = '', ca }: Profile, options: InitOptions): Promise<void> {
-  const { ca: caText } = await resolveSettings({ url, ...defined({ ca }) }, {});
-  await using client = createCrawlerClient({
-    baseUrl: url,
-    token,
-    httpVersion: options.http1 === true ? '1.1' : '2',
-    ...defined({ ca: caText }),
-    retries: { attempts: 2 },
-  });
+  const { http1 } = options;
+  const settings = await resolveSettings({ url, ...defined({ ca, http1 }) }, {});
+  await using client = clientOf(settings, token, { attempts: 2 });
   try {
     await client.storage.countResults({});
   } catch (error) {
