@@ -1,4 +1,3 @@
-import type { Protocol } from 'devtools-protocol';
 import { CdpError } from './cdp-connection.ts';
 import type { BrowserPage } from './running-browser.ts';
 
@@ -11,28 +10,30 @@ export async function evaluate(
   expression: string,
   timeoutMs?: number,
 ): Promise<unknown> {
+  const evaluateThere = await openWorld(page, timeoutMs);
+  return evaluateThere(expression);
+}
+
+/** Opens an isolated world of a page. Returns what evaluates expressions in it. */
+async function openWorld(
+  page: BrowserPage,
+  timeoutMs?: number,
+): Promise<(expression: string) => Promise<unknown>> {
   const { executionContextId: contextId } = await page.send('Page.createIsolatedWorld', {
     frameId: page.frameId,
     worldName: 'crawler',
   });
-  return evaluateIn(page, contextId, expression, timeoutMs);
-}
-
-async function evaluateIn(
-  page: BrowserPage,
-  contextId: Protocol.Runtime.ExecutionContextId,
-  expression: string,
-  timeoutMs?: number,
-): Promise<unknown> {
-  const { result, exceptionDetails } = await page.send(
-    'Runtime.evaluate',
-    { contextId, expression, returnByValue: true, awaitPromise: true },
-    timeoutMs,
-  );
-  if (exceptionDetails !== undefined) {
-    throw new CdpError('refused', `in the page: ${exceptionDetails.text}`);
-  }
-  return result.value as unknown;
+  return async (expression) => {
+    const { result, exceptionDetails } = await page.send(
+      'Runtime.evaluate',
+      { contextId, expression, returnByValue: true, awaitPromise: true },
+      timeoutMs,
+    );
+    if (exceptionDetails !== undefined) {
+      throw new CdpError('refused', `in the page: ${exceptionDetails.text}`);
+    }
+    return result.value as unknown;
+  };
 }
 
 /** Characters that are transferred at once. */
@@ -119,16 +120,8 @@ export async function readHtml(
     frames = false,
   }: { readonly maxBytes: number; readonly timeoutMs: number; readonly frames?: boolean },
 ): Promise<Buffer | undefined> {
-  const { executionContextId: contextId } = await page.send('Page.createIsolatedWorld', {
-    frameId: page.frameId,
-    worldName: 'crawler',
-  });
-  const { length, piece } = (await evaluateIn(
-    page,
-    contextId,
-    serialize(maxBytes, frames),
-    timeoutMs,
-  )) as {
+  const evaluateThere = await openWorld(page, timeoutMs);
+  const { length, piece } = (await evaluateThere(serialize(maxBytes, frames))) as {
     length: number;
     piece: string;
   };
@@ -136,13 +129,7 @@ export async function readHtml(
   if (length > maxBytes) return undefined;
   const pieces = [piece];
   for (let from = PIECE; from < length; from += PIECE) {
-    const next = await evaluateIn(
-      page,
-      contextId,
-      `text.slice(${from}, ${from + PIECE})`,
-      timeoutMs,
-    );
-    pieces.push(String(next));
+    pieces.push(String(await evaluateThere(`text.slice(${from}, ${from + PIECE})`)));
   }
   const html = Buffer.from(pieces.join(''));
   return html.length > maxBytes ? undefined : html;
