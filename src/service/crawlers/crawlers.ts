@@ -1,5 +1,5 @@
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
-import type { TokenOwner } from '../../domain/account.ts';
+import { scopeOf, type TokenOwner } from '../../domain/account.ts';
 import type { Attention } from '../../domain/attention.ts';
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import { type Crawler, type CrawlerCounters, newCrawler } from '../../domain/crawler.ts';
@@ -160,8 +160,7 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
     async create(owner, name, input) {
       const wanted = await checked(input, owner);
       const { settings, callbackUrl } = wanted;
-      const { accountId } = owner.account;
-      const { tokenType } = owner;
+      const { accountId, tokenType } = scopeOf(owner);
       const parsedName = parseCrawlerName(name);
       if (wanted.tokenType !== undefined && wanted.tokenType !== tokenType) {
         throw invalidField('token_type', 'token_type must be the type of the token that is used.');

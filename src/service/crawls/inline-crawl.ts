@@ -1,4 +1,4 @@
-import type { TokenOwner } from '../../domain/account.ts';
+import { scopeOf, type TokenOwner } from '../../domain/account.ts';
 import { addCount } from '../../domain/add-count.ts';
 import type { ServiceClock } from '../../domain/clock.ts';
 import type { CrawlerDefaults } from '../../domain/crawler-settings.ts';
@@ -111,8 +111,7 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
     { rid, traceparent }: { readonly rid: string | undefined } & Pick<CrawlOrder, 'traceparent'>,
     signal: AbortSignal,
   ): Promise<Crawled> {
-    const { accountId } = owner.account;
-    const { tokenType } = owner;
+    const { accountId, tokenType } = scopeOf(owner);
     const claimant = { accountId };
     const task = { request, tokenType, accountId, crawlerId: undefined, politeness: undefined };
     using stack = new DisposableStack();
@@ -127,8 +126,8 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
 
   return {
     async crawl(owner, input, store, signal, traceparent) {
-      const { accountId } = owner.account;
-      const { tokenType } = owner;
+      const scope = scopeOf(owner);
+      const { accountId, tokenType } = scope;
       deps.quotas.takeRequest(owner.account);
       const offer = await offerFor(deps.offers, accountId, [input]);
       const { request } = parseCrawlRequest(input, tokenType, offer);
@@ -151,7 +150,6 @@ export function createInlineCrawls(deps: InlineCrawlDeps): InlineCrawls {
           if (rid !== undefined) {
             const record = toRecord(rid, request, result);
             const expiresAt = new Date(now.getTime() + deps.retentionDays * DAY_MS);
-            const scope = { accountId, tokenType };
             storedAt = await deps.store.results.put(scope, record, now, expiresAt);
             storedBytes = chargedRecordBytes(record);
           }
