@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { StoredResultSchema } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import type { CrawledPage } from '../client/client.ts';
 import { toPlain } from '../client/message-json.ts';
-import { makeFolder } from '../domain/make-folder.ts';
+import { isThere, makeFolder } from '../domain/make-folder.ts';
 import { usageError } from './cli-error.ts';
 
 /** A page in JSON: as text, or in base64 when it is not UTF-8. */
@@ -70,9 +70,7 @@ export async function openPageFolder(path: string, stream: string): Promise<Page
       const facts = JSON.stringify(resultFacts(page), undefined, 2);
       await writeWhole(fileOf(page.rid, 'json'), `${facts}\n`);
     },
-    async has(rid) {
-      return (await stat(fileOf(rid, 'json')).catch(() => undefined)) !== undefined;
-    },
+    has: async (rid) => isThere(fileOf(rid, 'json')),
   };
 }
 

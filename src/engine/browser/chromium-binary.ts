@@ -15,11 +15,11 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
-import { brotliDecompress, createBrotliDecompress } from 'node:zlib';
+import { createBrotliDecompress } from 'node:zlib';
 import { DAY_MS } from '../../domain/durations.ts';
 import { LIBRARIES_FOLDER, libraryEnvironment } from './chromium-libraries.ts';
 import { chromiumPackage } from './chromium-package.ts';
-import { tarFiles, unpackOnce } from './unpack-once.ts';
+import { unpackedFiles, unpackOnce } from './unpack-once.ts';
 
 const INSTALLED = [
   '/usr/bin/chromium',
@@ -122,11 +122,11 @@ export async function unpackChromium(
       createBrotliDecompress(),
       createWriteStream(file, { mode: 0o700 }),
     );
-    for (const { path, content } of await unpackedFiles(packed.webgl)) {
+    for (const { path, content } of await unpackedFiles(await readFile(packed.webgl))) {
       if (WEBGL_FILES.includes(path)) await writeFile(join(part, path), content);
     }
     await mkdir(join(part, LIBRARIES_FOLDER));
-    for (const { path, content } of await unpackedFiles(packed.libraries)) {
+    for (const { path, content } of await unpackedFiles(await readFile(packed.libraries))) {
       await writeFile(join(part, LIBRARIES_FOLDER, basename(path)), content);
     }
   });
@@ -136,12 +136,6 @@ export async function unpackChromium(
   for (const each of ['.', ...(await readdir(folder, { recursive: true }))])
     await utimes(join(folder, each), now, now);
   return program;
-}
-
-async function unpackedFiles(
-  archive: string,
-): Promise<Iterable<{ path: string; content: Buffer }>> {
-  return tarFiles(await promisify(brotliDecompress)(await readFile(archive)));
 }
 
 async function removeUnused(folder: string, name: string): Promise<void> {

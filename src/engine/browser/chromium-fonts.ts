@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { brotliDecompress } from 'node:zlib';
 import { chromiumPackage } from './chromium-package.ts';
-import { tarFiles, unpackOnce } from './unpack-once.ts';
+import { unpackedFiles, unpackOnce } from './unpack-once.ts';
 
 const FONTS = /^fonts\/(?:[\w-]+\/)*([\w-]+\.[ot]tf)$/;
 
@@ -19,8 +17,7 @@ export async function prepareFonts(folder: string): Promise<string | undefined> 
   if (packed === undefined) return undefined;
   const name = `fonts-${createHash('sha256').update(packed).digest('hex').slice(0, 16)}`;
   return unpackOnce(folder, { name, file: 'fonts.conf' }, async (part) => {
-    const tar = await promisify(brotliDecompress)(packed);
-    for (const { path, content } of tarFiles(tar)) {
+    for (const { path, content } of await unpackedFiles(packed)) {
       const [, base] = FONTS.exec(path) ?? [];
       if (base !== undefined) await writeFile(join(part, base), content);
     }

@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { CdpError, type CdpHandlers, ignoreGone } from './cdp-connection.ts';
+import { readCookies } from './page-cookies.ts';
 import { evaluate } from './page-reader.ts';
 import { abortRequest } from './paused-request.ts';
 import type { BrowserPage } from './running-browser.ts';
@@ -28,7 +29,7 @@ export async function resetPage(
     page.send('Storage.clearDataForOrigin', { origin, storageTypes: 'all' }, RESET_MS),
     emptyCache ? emptyCaches(page) : undefined,
   ]);
-  const { cookies } = await page.sendToBrowser('Storage.getCookies', { browserContextId });
+  const cookies = await readCookies(page);
   if (cookies.length > 0) throw new CdpError('refused', 'cookies are there again');
   return clearSessionStorage(page, origin);
 }

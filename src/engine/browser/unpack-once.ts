@@ -1,5 +1,7 @@
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliDecompress } from 'node:zlib';
 import { isThere } from '../../domain/make-folder.ts';
 
 /**
@@ -34,8 +36,15 @@ export async function unpackOnce(
 
 const BLOCK = 512;
 
+/** The files of a tar archive that Brotli has packed. */
+export async function unpackedFiles(
+  packed: Buffer,
+): Promise<Iterable<{ path: string; content: Buffer }>> {
+  return tarFiles(await promisify(brotliDecompress)(packed));
+}
+
 /** The files of a tar archive whose names have up to 100 characters. */
-export function* tarFiles(tar: Buffer): Generator<{ path: string; content: Buffer }> {
+function* tarFiles(tar: Buffer): Generator<{ path: string; content: Buffer }> {
   for (let at = 0; at + BLOCK <= tar.length; ) {
     const text = (from: number, length: number): string =>
       tar.toString('latin1', at + from, at + from + length).replace(/\0.*$/s, '');
