@@ -75,11 +75,12 @@ test('how it ends says what was wrong, and so does its text', async () => {
   await using app = await startApp();
   const env = envOf(app);
   await createCrawler(app, 'shop');
+  await createCrawler(app, 'idle');
   const url = 'http://a.example/';
   const withTls = app.url.replace('http:', 'https:');
   const cases: readonly [args: string[], code: number, text: RegExp][] = [
     [['stats'], 0, /^$/],
-    [['jobs', 'list', 'shop'], 0, /no jobs are waiting; --state shows those that are retrying or/],
+    [['jobs', 'list', 'idle'], 0, /no jobs are waiting; --state shows those that are retrying or/],
     [['crawl', 'http://127.0.0.1:1/'], 1, /cb_status 523 port_not_allowed/],
     [['bogus'], 2, /unknown command 'bogus'/],
     [['push', 'shop', url, '--batch-size', '0'], 2, /--batch-size must be a whole number from 1/],
