@@ -3,6 +3,7 @@ import type { CrawlRecord } from '../../domain/result.ts';
 import type { JobOutcome } from '../store.ts';
 import { type PagePiece, PIECE_BYTES, type PlacedRecord, type WrittenPage } from './pages.ts';
 import type { SqliteDatabase } from './thread/database.ts';
+import { createYielding } from './yielding.ts';
 
 /** Writes what holds many bytes of pages so that other calls are answered in between. */
 export interface PageWriter {
@@ -23,11 +24,6 @@ export interface PageWriter {
 
 /** Pages that are written at once, with their records: what a turn of a crawler's run writes at most. */
 export const ONE_WRITE_BYTES = 512 * 1024;
-/**
- * When another call had to wait for a piece, the next ones are short, and a pause follows each, for this
- * long. The pause is as many times as long as the piece took, so pieces have a third of the database's time.
- */
-const YIELDING = { forMs: 200, pause: 2, mostMs: 50 } as const;
 const NO_BYTES = new Uint8Array(0);
 
 /** How a writer measures time and waits, in milliseconds. */
@@ -45,21 +41,18 @@ export function createPageWriter(
   }: Partial<PageWriterClock> = {},
 ): PageWriter {
   let last: Promise<unknown> = Promise.resolve();
-  let yieldsUntil = Number.NEGATIVE_INFINITY;
+  const yielding = createYielding(database, now);
 
-  /** Writes the next piece of a page, the bytes from `from` on. */
+  /** Writes the next piece of a page, the bytes from `from` on. It is short while others wait. */
   async function writePiece(page: Uint8Array, from: number, at: Omit<PagePiece, 'body'>) {
-    const bytes = now() < yieldsUntil ? PIECE_BYTES : ONE_WRITE_BYTES;
+    const bytes = yielding.isAsked ? PIECE_BYTES : ONE_WRITE_BYTES;
     // A copy: its memory moves to the other thread, and a view would take the whole page along.
     const body = new Uint8Array(page.subarray(from, from + bytes));
-    const startedAt = now();
-    const before = database.begun;
     const piece: PagePiece = { ...at, body };
-    const pageId = (await database.call('pages.writePiece', [piece], [body.buffer])) as number;
-    const endedAt = now();
-    if (database.begun > before + 1) yieldsUntil = endedAt + YIELDING.forMs;
-    const pauseMs = Math.min(YIELDING.pause * (endedAt - startedAt), YIELDING.mostMs);
-    return { pageId, end: from + bytes, pauseMs: endedAt < yieldsUntil ? pauseMs : 0 };
+    const { value, pauseMs } = await yielding.step(() =>
+      database.call('pages.writePiece', [piece], [body.buffer]),
+    );
+    return { pageId: value as number, end: from + bytes, pauseMs };
   }
 
   /** Runs `write` after the pieces before it. */

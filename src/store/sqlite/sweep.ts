@@ -5,8 +5,8 @@ import { removePage } from './pages.ts';
 import { insertRow, type Sql } from './sql.ts';
 import { sweepKeys } from './unique-keys.ts';
 
-// A sweep is one write, for which everything else waits. This many rows take some milliseconds.
-const ROWS_PER_STEP = 2_000;
+// A sweep is one write, for which everything else waits. This many rows of a large table take some 20 ms.
+const ROWS_PER_STEP = 500;
 const PAGES_PER_STEP = 100;
 
 /** Notes that a crawler or its queue is gone, and sweeps up the first of its rows. */

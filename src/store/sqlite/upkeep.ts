@@ -1,5 +1,7 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Store } from '../store.ts';
 import type { SqliteDatabase } from './thread/database.ts';
+import { createYielding } from './yielding.ts';
 
 /** How long one `maintain` continues while there is more to do. */
 const GOES_ON_MS = 10_000;
@@ -14,14 +16,22 @@ export interface Upkeep {
 }
 
 /** Creates the upkeep of a database. */
-export function createUpkeep(database: Pick<SqliteDatabase, 'call'>): Upkeep {
+export function createUpkeep(database: Pick<SqliteDatabase, 'call' | 'begun'>): Upkeep {
   let sweeping: Promise<void> | undefined;
   let asked = false;
+  const yielding = createYielding(database);
+
+  /** Makes a step, and pauses when another call had to wait for one. */
+  async function step(operation: string, args: readonly unknown[]): Promise<unknown> {
+    const { value, pauseMs } = await yielding.step(() => database.call(operation, args));
+    if (pauseMs > 0) await wait(pauseMs);
+    return value;
+  }
 
   async function sweepAll(goesOn: () => boolean): Promise<void> {
     do {
       asked = false;
-      while (goesOn() && (await database.call('sweep', [])) === true) {
+      while (goesOn() && (await step('sweep', [])) === true) {
         // All work is in the condition.
       }
     } while (asked && goesOn());
@@ -43,9 +53,9 @@ export function createUpkeep(database: Pick<SqliteDatabase, 'call'>): Upkeep {
       const goesOn = (): boolean => signal?.aborted !== true && performance.now() < until;
       let expired = 0;
       for (;;) {
-        const step = (await database.call('maintain', [now])) as { expired: number; more: boolean };
-        expired += step.expired;
-        if (!step.more || !goesOn()) break;
+        const made = (await step('maintain', [now])) as { expired: number; more: boolean };
+        expired += made.expired;
+        if (!made.more || !goesOn()) break;
       }
       if (sweeping === undefined) await sweepAll(goesOn);
       return { expired, repaired: 0 };
