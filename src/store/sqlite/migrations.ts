@@ -361,18 +361,39 @@ function withRowids(table: string, columns: readonly string[]): string {
 /** The newest version of the schema. */
 export const SCHEMA_VERSION = FIRST_VERSION + migrations.length - 1;
 
-/** Migrates the database to the newest version. Throws if a newer program has written it. */
-export function migrate(database: DatabaseSync): void {
+/** A step of an upgrade. */
+export interface UpgradeStep {
+  /** The version that it makes, of the schema. */
+  readonly version: number;
+  /** The newest version. */
+  readonly of: number;
+}
+
+/**
+ * Migrates the database to the newest version. Throws if a newer program has written it. Calls `onStep`
+ * before each step from an older version.
+ */
+export function migrate(
+  database: DatabaseSync,
+  onStep: (step: UpgradeStep) => void = () => undefined,
+): void {
   const row = database.prepare('PRAGMA user_version').get();
   const version = Number(row?.user_version ?? 0);
   if (version > SCHEMA_VERSION) throw databaseTooNew(version, SCHEMA_VERSION);
   database.function('host_of', { deterministic: true }, (url) => hostOf(String(url)));
   const steps = migrations
-    .map((step, n) => ({ step, made: FIRST_VERSION + n }))
-    .filter(({ made }) => made > version)
-    .map(({ step, made }) => `${step}; PRAGMA user_version = ${made};`);
-  // A new database is written to the disk once.
-  for (const step of version === 0 ? [steps.join('')] : steps) {
-    database.exec(`BEGIN IMMEDIATE; ${step} COMMIT`);
+    .map((step, n) => ({
+      made: FIRST_VERSION + n,
+      sql: `${step}; PRAGMA user_version = ${FIRST_VERSION + n};`,
+    }))
+    .filter(({ made }) => made > version);
+  if (version === 0) {
+    // A new database is written to the disk once.
+    database.exec(`BEGIN IMMEDIATE; ${steps.map(({ sql }) => sql).join('')} COMMIT`);
+    return;
+  }
+  for (const { made, sql } of steps) {
+    onStep({ version: made, of: SCHEMA_VERSION });
+    database.exec(`BEGIN IMMEDIATE; ${sql} COMMIT`);
   }
 }

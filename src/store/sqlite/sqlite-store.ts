@@ -1,4 +1,5 @@
 import { type ServiceClock, toWall } from '../../domain/clock.ts';
+import { defined } from '../../domain/defined.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
 import type { Store, TurnWork } from '../store.ts';
@@ -43,9 +44,17 @@ const LARGE_MS = 1_000;
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenSqliteStore> {
   const { logger } = options;
   const path = await preparePrivateFile(options.dataDir, logger);
-  const database = await openSqliteDatabase(path, options.onFatal ?? (() => undefined), (byMs) => {
-    if (Math.abs(byMs) < LARGE_MS) return;
-    logger.warn({ byMs }, "the machine's clock was set; what waits is due as before");
+  const database = await openSqliteDatabase(path, {
+    ...defined({ onFatal: options.onFatal }),
+    onSet(byMs) {
+      if (Math.abs(byMs) < LARGE_MS) return;
+      logger.warn({ byMs }, "the machine's clock was set; what waits is due as before");
+    },
+    onUpgrade({ version, of }) {
+      const text =
+        'the database is upgraded; a large one takes minutes, and a stop waits for the step';
+      logger.info({ version, of }, text);
+    },
   });
   const { clock } = database;
   const upkeep = createUpkeep(database);

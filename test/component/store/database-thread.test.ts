@@ -8,7 +8,7 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 test('a call whose batch cannot be committed fails and changes nothing, and one after the end is refused', async () => {
   await using folder = await temporaryFolder();
-  const database = await openSqliteDatabase(join(folder.path, 'test.db'), () => undefined);
+  const database = await openSqliteDatabase(join(folder.path, 'test.db'));
   await database.query('CREATE TABLE parents (id INTEGER PRIMARY KEY)', []);
   await database.query(
     `CREATE TABLE children (parent INTEGER REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED)`,
@@ -26,7 +26,7 @@ test('a call whose batch cannot be committed fails and changes nothing, and one 
 
 test('a backup that begins while others write is made', async () => {
   await using folder = await temporaryFolder();
-  const database = await openSqliteDatabase(join(folder.path, 'test.db'), () => undefined);
+  const database = await openSqliteDatabase(join(folder.path, 'test.db'));
   await database.query('CREATE TABLE numbers (number INTEGER)', []);
   let written = 0;
   let ends = false;
@@ -60,7 +60,7 @@ test('a backup that begins while others write is made', async () => {
 
 test('a backup ends although its database shrinks below what was copied', async () => {
   await using folder = await temporaryFolder();
-  const database = await openSqliteDatabase(join(folder.path, 'test.db'), () => undefined);
+  const database = await openSqliteDatabase(join(folder.path, 'test.db'));
   await database.query('CREATE TABLE blobs (content BLOB)', []);
   const insert = `INSERT INTO blobs WITH RECURSIVE numbers (number) AS
     (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 400)

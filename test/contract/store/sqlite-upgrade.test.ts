@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { chargedBytes, chargedJobBytes } from '../../../src/domain/quotas.ts';
 import { migrations } from '../../../src/store/sqlite/migrations.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
-import { silentLogger } from '../../support/loggers.ts';
+import { createRecordingLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { at, makeCrawler, makeJob } from './store-harness.ts';
 
@@ -53,8 +53,13 @@ test('a database of 0.1.0 keeps its counts, its details, and what its jobs are f
     .run(job.rid, job.url, job.body ?? null, used.queuedBytes);
   database.close();
 
-  const { store, query } = await openSqliteStore({ dataDir: folder.path, logger: silentLogger });
+  const logger = createRecordingLogger();
+  const { store, query } = await openSqliteStore({ dataDir: folder.path, logger });
   await using _closing = { [Symbol.asyncDispose]: () => store.close() };
+  const upgrades = logger.lines.filter(({ message }) => message.startsWith('the database is upgr'));
+  const of = 11 + migrations.length;
+  const versions = Array.from({ length: of - 12 }, (_, n) => ({ version: 13 + n, of }));
+  expect(upgrades.map(({ fields }) => fields)).toEqual(versions);
   expect(await query('SELECT host, priority, unique_key FROM jobs', [])).toEqual([
     { host: 'example.com', priority: 5, unique_key: null },
   ]);

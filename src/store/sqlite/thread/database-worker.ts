@@ -8,7 +8,7 @@ import {
 } from 'node:worker_threads';
 import { DomainError } from '../../../domain/errors.ts';
 import { voidLeases } from '../lease.ts';
-import { migrate } from '../migrations.ts';
+import { migrate, type UpgradeStep } from '../migrations.ts';
 import { dropAllUnfinished } from '../pages.ts';
 import { endHolds } from '../results.ts';
 import { readServiceTime } from '../saved-time.ts';
@@ -39,7 +39,7 @@ const MET_A_WRITER: readonly unknown[] = [0, 5, 6];
 
 // FAST overwrites deleted content where that costs no extra writes: secrets and headers, which are
 // small. Overwriting freed pages as well makes the deletion of stored bodies four times as slow.
-function open(path: string): DatabaseSync {
+function open(path: string, onStep: (step: UpgradeStep) => void): DatabaseSync {
   assertLogIsWhole(path);
   const database = new DatabaseSync(path, { timeout: 1_000 });
   try {
@@ -66,7 +66,7 @@ function open(path: string): DatabaseSync {
     }
     throw error;
   }
-  migrate(database);
+  migrate(database, onStep);
   // From now on the log is synced in parallel with the database, see batches.ts.
   database.exec('PRAGMA synchronous = NORMAL');
   return database;
@@ -169,7 +169,8 @@ const port = parentPort;
 if (port === null) throw new Error('this file is a worker');
 const { path } = workerData as { path: string };
 try {
-  serve(port, open(path), path);
+  const onStep = (upgrade: UpgradeStep): void => port.postMessage({ upgrade });
+  serve(port, open(path, onStep), path);
 } catch (error) {
   port.postMessage({ refused: toErrorMessage(error) });
   port.close();

@@ -4,6 +4,7 @@ import { createBatchedPort } from '../../../domain/batched-port.ts';
 import { createMachineClock, type ServiceClock } from '../../../domain/clock.ts';
 import { type DomainError, databaseUnavailable } from '../../../domain/errors.ts';
 import { createTransientMap } from '../../../domain/transient-map.ts';
+import type { UpgradeStep } from '../migrations.ts';
 import type { SqlRow } from '../sql.ts';
 import {
   type BackupAnswer,
@@ -48,6 +49,17 @@ export interface SqliteDatabase {
 }
 
 type Opened = { readonly startMs: number } | { readonly refused: ErrorMessage };
+type Upgrade = { readonly upgrade: UpgradeStep };
+
+/** What is told of a database; all are optional. */
+export interface DatabaseEvents {
+  /** The thread has ended by itself; every later call rejects with `unavailable`. */
+  readonly onFatal?: (error: Error) => void;
+  /** The machine's clock was set. */
+  readonly onSet?: (byMs: number) => void;
+  /** A step begins. It takes minutes in a large database. */
+  readonly onUpgrade?: (step: UpgradeStep) => void;
+}
 type BackupProgress = (copied: number, total: number) => void;
 
 interface Pending {
@@ -57,13 +69,11 @@ interface Pending {
 
 /**
  * Opens the file; creates or migrates it first. Throws `failed_precondition` when another process
- * has it open or a newer program has written it. Calls `onFatal` when the thread ends by itself;
- * every later call rejects with `unavailable`. Calls `onSet` when the machine's clock was set.
+ * has it open or a newer program has written it.
  */
 export async function openSqliteDatabase(
   path: string,
-  onFatal: (error: Error) => void,
-  onSet?: (byMs: number) => void,
+  { onFatal, onSet, onUpgrade }: DatabaseEvents = {},
 ): Promise<SqliteDatabase> {
   const worker = new Worker(new URL('./database-worker.ts', import.meta.url), {
     workerData: { path },
@@ -73,7 +83,14 @@ export async function openSqliteDatabase(
   });
   const exited = once(worker, 'exit');
   const opened = await new Promise<Opened>((resolve, reject) => {
-    worker.once('message', resolve);
+    worker.on('message', function take(message: Opened | Upgrade) {
+      if ('upgrade' in message) {
+        onUpgrade?.(message.upgrade);
+        return;
+      }
+      worker.off('message', take);
+      resolve(message);
+    });
     worker.once('error', reject);
   });
   if ('refused' in opened) {
@@ -126,7 +143,7 @@ export async function openSqliteDatabase(
       for (const call of calls.values()) call.reject(gone(error));
       calls.clear();
     }
-    if (!closing) onFatal(error);
+    if (!closing) onFatal?.(error);
   };
   worker.once('error', end);
   worker.once('exit', () => {
