@@ -43,9 +43,10 @@ export function statsHandlers(deps: {
     },
     async getStats(request, call) {
       const owner = callerOf(call);
-      const { historyFrom, historyTo } = request;
+      const { historyFrom, historyTo, historyOf, withoutCrawlerHistory } = request;
+      const of = withoutCrawlerHistory ? 'none' : historyOf;
       const [found, report] = await Promise.all([
-        statistics.read(owner, historyFrom, historyTo),
+        statistics.read(owner, historyFrom, historyTo, of),
         quotas.report(owner.account),
       ]);
       const { crawlers, asyncCrawls } = found;
@@ -63,6 +64,7 @@ export function statsHandlers(deps: {
         completed: BigInt(found.completed),
         failed: BigInt(found.failed),
         history: found.history.map(dayMessage),
+        crawlerHistoryLeftOut: found.isHistoryLeftOut,
         crawlers: crawlers.map((row) => crawlerStats(row, limits.crawlerQueue)),
         asyncCrawls: asyncCrawls.map((row) => asyncCrawlStats(row, limits.crawlerQueue)),
         quotas: quotasMessage(report),

@@ -87,7 +87,10 @@ export function invalidToken(
 }
 
 /** A name that no crawler has; `field` is the field of the request that named it. */
-export function crawlerNotFound(name: string, field: 'name' | 'crawler' | 'crawlers'): DomainError {
+export function crawlerNotFound(
+  name: string,
+  field: 'name' | 'crawler' | 'crawlers' | 'history_of',
+): DomainError {
   const message = `There is no crawler "${name}".`;
   const resource = { type: 'crawler', name } as const;
   return new DomainError('not_found', 'crawler_not_found', message, { field, resource });

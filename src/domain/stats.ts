@@ -68,6 +68,22 @@ export function addDays(days: readonly DayCounts[]): DayCounts {
   return { ...sum, byCbStatus, ...(Object.keys(times).length === 0 ? {} : { times }) };
 }
 
+/** Days, or parts of them, added up: one for each date, oldest first. */
+export function addByDate(
+  days: Iterable<readonly [date: string, counts: DayCounts]>,
+): HistoryDay[] {
+  return [...Map.groupBy(days, ([date]) => date)]
+    .map(([date, same]) => {
+      const [[, only], second] = same as [(typeof same)[number], ...typeof same];
+      // A sum takes several KB, as V8 has room for each number up to the largest key.
+      return toHistoryDay(
+        date,
+        second === undefined ? only : addDays(same.map(([, each]) => each)),
+      );
+    })
+    .toSorted((a, b) => (a.date < b.date ? -1 : 1));
+}
+
 /** The UTC day of a moment, `YYYY-MM-DD`. */
 export function toDay(moment: Date): string {
   return moment.toISOString().slice(0, 10);

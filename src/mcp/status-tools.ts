@@ -35,14 +35,16 @@ export function addStatusTools(server: McpServer, client: CrawlerClient): void {
     (input, { mcpReq: { signal } }) =>
       answering(async () => {
         const { history_from: historyFrom = '', history_to: historyTo = '' } = input;
-        const stats = await client.stats.getStats({ historyFrom, historyTo }, { signal });
+        const stats = await client.stats.getStats(
+          { historyFrom, historyTo, withoutCrawlerHistory: true },
+          { signal },
+        );
         const wanted = input.name_contains.toLowerCase();
         const crawlers = stats.crawlers.filter(({ name }) => name.toLowerCase().includes(wanted));
         const shown = {
           ...stats,
           history: stats.history.slice(-MAX_ROWS),
-          // The days of single crawlers are in the console and in GetStats.
-          crawlers: crawlers.slice(0, MAX_ROWS).map((each) => ({ ...each, history: [] })),
+          crawlers: crawlers.slice(0, MAX_ROWS),
         };
         const more = crawlers.length - shown.crawlers.length;
         const note = more > 0 ? { note: `${more} further crawlers: use name_contains.` } : {};

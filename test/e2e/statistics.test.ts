@@ -110,6 +110,14 @@ test('history is by day, its bounds inclusive; bad dates are refused', async () 
     const refused = await read(query ?? '');
     expect([query, refused.status, refused.json.field]).toEqual([query, 422, field]);
   }
+  const own = async (query: string): Promise<number> =>
+    (await read(query)).json.crawlers[0].history.length;
+  expect(await own('history_of=days')).toBe(3);
+  expect(await own('without_crawler_history=true')).toBe(0);
+  expect(await read('history_of=nobody')).toMatchObject({
+    status: 404,
+    json: { field: 'history_of' },
+  });
   await crawler.post('delete');
   expect((await read('')).json).toMatchObject({ crawlers: [], history: [], completed: 0 });
 });

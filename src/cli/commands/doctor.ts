@@ -6,6 +6,7 @@ import {
 import { SetupState } from '../../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import type { CrawlerClient } from '../../client/client.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
+import { toDay } from '../../domain/stats.ts';
 import { tellFailure } from '../cli-error.ts';
 import { type CliSettings, clientOf } from '../cli-settings.ts';
 import { type CommandContext, openSession } from '../command-context.ts';
@@ -157,8 +158,10 @@ async function* lookAtWork(
   settings: CliSettings,
   client: CrawlerClient,
 ): AsyncGenerator<Finding, void, undefined> {
+  // Nothing below needs the history, which may be long.
+  const request = { historyFrom: toDay(new Date()), withoutCrawlerHistory: true };
   yield await attempt(settings, 'crawlers', async () => {
-    const { crawlers } = await client.stats.getStats({}, { timeoutMs: CALL_MS });
+    const { crawlers } = await client.stats.getStats(request, { timeoutMs: CALL_MS });
     const paused = crawlers.filter(({ status }) => status === CrawlerStatus.PAUSED);
     return paused.length === 0
       ? { state: 'ok', detail: `${crawlers.length}, none paused` }
@@ -166,7 +169,7 @@ async function* lookAtWork(
   });
   yield* lookAtTrouble(settings, client);
   yield await attempt(settings, 'queue', async () => {
-    const { queue } = await client.stats.getStats({}, { timeoutMs: CALL_MS });
+    const { queue } = await client.stats.getStats(request, { timeoutMs: CALL_MS });
     const queued = Number((queue?.waiting ?? 0n) + (queue?.retrying ?? 0n));
     const limit = Number(queue?.limit ?? 0n);
     const isFull = limit > 0 && queued > NEARLY_FULL * limit;

@@ -2,11 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { CrawlerStatus } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import {
+  type AsyncCrawlStats,
   type CrawlerStats,
   type GetStatsResponse,
   GetStatsResponseSchema,
 } from '../../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { toPlain } from '../../client/message-json.ts';
+import { toDay } from '../../domain/stats.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
 import { sparkline } from '../sparkline.ts';
@@ -19,6 +21,7 @@ interface StatsOptions {
 
 /** Days of the sparklines. */
 const DAYS = 14;
+const DAY_MS = 86_400_000;
 const CLEAR = '\u001b[H\u001b[2J';
 
 /** `stats`: all crawlers in numbers. */
@@ -44,24 +47,37 @@ export function createStatsCommand(context: CommandContext): Command {
         isPatient: options.watch !== undefined,
       });
       const { client, output, signal } = session;
+      const { from: historyFrom = '', to: historyTo = '' } = options;
+      const isAllTime = historyFrom === '' && historyTo === '';
       for (;;) {
         const stats = await client.stats.getStats(
-          { historyFrom: options.from ?? '', historyTo: options.to ?? '' },
+          isAllTime && !output.isJson ? { historyFrom: firstDay() } : { historyFrom, historyTo },
           { signal },
         );
         if (options.watch !== undefined && output.isTerminal && !output.isJson) {
           await output.line(CLEAR);
         }
-        await show(session, stats);
+        await show(session, stats, isAllTime);
         if (options.watch === undefined) return;
         await sleep((options.watch === true ? 2 : options.watch) * 1_000, undefined, { signal });
       }
     });
 }
 
-async function show({ output }: Session, stats: GetStatsResponse): Promise<void> {
+/** The first of the days of the sparklines. */
+function firstDay(): string {
+  return toDay(new Date(Date.now() - (DAYS - 1) * DAY_MS));
+}
+
+async function show(
+  { output }: Session,
+  stats: GetStatsResponse,
+  isAllTime: boolean,
+): Promise<void> {
   if (output.isJson) return output.json(toPlain(GetStatsResponseSchema, stats));
-  const { concurrency, queue, completed, failed } = stats;
+  const { concurrency, queue, crawlers, asyncCrawls } = stats;
+  // The sums of the answer are of the days that were asked for.
+  const { completed, failed } = isAllTime ? sumsOf([...crawlers, ...asyncCrawls]) : stats;
   await output.line(
     [
       `${queue?.waiting ?? 0} waiting and ${queue?.retrying ?? 0} retrying of ${queue?.limit ?? 0}`,
@@ -80,7 +96,15 @@ async function show({ output }: Session, stats: GetStatsResponse): Promise<void>
     'TO DELIVER',
     'DAYS',
   ];
-  await output.table(heading, stats.crawlers.map(row));
+  await output.table(heading, crawlers.map(row));
+  if (stats.crawlerHistoryLeftOut)
+    output.note('the days of single crawlers are too many: give a shorter range by --from');
+}
+
+function sumsOf(crawlers: readonly (CrawlerStats | AsyncCrawlStats)[]) {
+  const sum = (number: 'completed' | 'failed'): bigint =>
+    crawlers.reduce((total, { activity }) => total + (activity?.[number] ?? 0n), 0n);
+  return { completed: sum('completed'), failed: sum('failed') };
 }
 
 function row(crawler: CrawlerStats): string[] {

@@ -3,10 +3,10 @@ import type { Clock } from '../../domain/clock.ts';
 import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
 import { isInternal } from '../../domain/crawler-name.ts';
 import { defined } from '../../domain/defined.ts';
-import { invalidField, isUnavailable } from '../../domain/errors.ts';
+import { crawlerNotFound, invalidField, isUnavailable } from '../../domain/errors.ts';
 import { parseDay } from '../../domain/limits.ts';
-import { addDays, type HistoryDay, toHistoryDay } from '../../domain/stats.ts';
-import type { ResultTotals, Store } from '../../store/store.ts';
+import { addByDate, type HistoryDay } from '../../domain/stats.ts';
+import type { DayRange, HistorySums, ResultTotals, Store } from '../../store/store.ts';
 import { createExpiringCache } from '../expiring-cache.ts';
 
 /** A crawler's counters and its days. */
@@ -23,8 +23,10 @@ export interface AccountStatistics {
   readonly crawlers: readonly CrawlerStatistics[];
   /** The crawlers that carry `async=true` crawls, by token type. */
   readonly asyncCrawls: readonly CrawlerStatistics[];
-  /** Summed over both, oldest first. */
+  /** Summed over both, oldest first; up to a minute old where that takes long. */
   readonly history: readonly HistoryDay[];
+  /** The days of single crawlers were too many, and are left out. */
+  readonly isHistoryLeftOut: boolean;
   /** All time, or the sum of the days when a range was asked for. */
   readonly completed: number;
   readonly failed: number;
@@ -40,11 +42,28 @@ export interface StoredTotals extends ResultTotals {
 /** Reading statistics. */
 export interface Statistics {
   /**
-   * Days are `YYYY-MM-DD`, both inclusive, empty for no bound. Throws `invalid` for a bound that is
-   * not a date.
+   * Days are `YYYY-MM-DD`, both inclusive, empty for no bound. `of` names the crawlers that have their
+   * own days, 'none' for no crawler; all by default. Throws `invalid` for a bound that is not a date,
+   * or too many names, and `not_found` for a name without a crawler.
    */
-  read(owner: TokenOwner, from: string, to: string): Promise<AccountStatistics>;
+  read(
+    owner: TokenOwner,
+    from: string,
+    to: string,
+    of?: readonly string[] | 'none',
+  ): Promise<AccountStatistics>;
 }
+
+/** Most names of crawlers that have their own days. */
+const MAX_NAMES = 10;
+/** Most days of single crawlers that are read for each call. */
+const MAX_OWN_DAYS = 10_000;
+/** How many days one step reads, about; other calls wait for a step. */
+const STEP_DAYS = 2_500;
+const FIRST_STEP_CRAWLERS = 20;
+const MAX_STEP_CRAWLERS = 500;
+/** Sums of more days are kept for this multiple of the time that they took. */
+const SUMS_REST = 20;
 
 const BATCH_SIZE = 1_000;
 /**
@@ -55,10 +74,11 @@ const BATCH_SIZE = 1_000;
 const STORED_REST = 200;
 const STORED_MAX_MS = 60_000;
 const MAX_CACHED = 10_000;
+const MAX_CACHED_SUMS = 100;
 
 /**
- * Makes the statistics use case. Its cost grows with the number of crawlers and days, not with jobs;
- * what is stored is added up once a minute, and more often where that takes little.
+ * Makes the statistics use case. Its cost grows with the number of crawlers and days, not with jobs.
+ * Days and what is stored are added up once a minute, and more often where that takes little.
  */
 export function createStatistics(deps: {
   readonly store: Pick<Store, 'crawlers' | 'stats' | 'results'>;
@@ -71,6 +91,57 @@ export function createStatistics(deps: {
     ttlMs: (tookMs) => Math.min(tookMs * STORED_REST, STORED_MAX_MS),
     maxEntries: MAX_CACHED,
   });
+
+  const knownSums = createExpiringCache<HistorySums>({
+    clock,
+    ttlMs: (tookMs) => Math.min(tookMs * SUMS_REST, STORED_MAX_MS),
+    maxEntries: MAX_CACHED_SUMS,
+  });
+  /** Sums are made one after the other, of all accounts. */
+  let summing: Promise<unknown> = Promise.resolve();
+
+  async function addUpDays(ids: readonly string[], range: DayRange): Promise<HistorySums> {
+    let days: readonly HistoryDay[] = [];
+    let count = 0;
+    await inSteps(ids, async (step) => {
+      const found = await stats.historySums(step, range);
+      days = addByDate([...days, ...found.days].map((day) => [day.date, day]));
+      count += found.count;
+      return found.count;
+    });
+    return { days, count };
+  }
+
+  async function ownDays(
+    of: readonly Crawler[],
+    range: DayRange,
+  ): Promise<ReadonlyMap<string, readonly HistoryDay[]>> {
+    const days = new Map<string, readonly HistoryDay[]>();
+    const ids = of.map(({ crawlerId }) => crawlerId);
+    await inSteps(ids, async (step) => {
+      const found = await stats.history(step, range);
+      for (const [id, each] of found) days.set(id, each);
+      return sum([...found.values()], ({ length }) => length);
+    });
+    return days;
+  }
+
+  function sumsOf(
+    accountId: string,
+    ids: readonly string[],
+    range: DayRange,
+  ): Promise<HistorySums> {
+    const key = `${accountId} ${range.from} ${range.to}`;
+    const made = knownSums.get(key, async () => {
+      const summed = summing.then(() => addUpDays(ids, range));
+      summing = summed.catch(() => undefined);
+      const sums = await summed;
+      // Few are right at each moment.
+      if (sums.count <= MAX_OWN_DAYS) knownSums.forget(key);
+      return sums;
+    });
+    return made.then((sums) => sums ?? { days: [], count: 0 });
+  }
 
   async function addUpStored(accountId: string): Promise<readonly StoredTotals[]> {
     const found = await Promise.all(
@@ -94,7 +165,7 @@ export function createStatistics(deps: {
   }
 
   return {
-    async read(owner, fromText, toText) {
+    async read(owner, fromText, toText, of = []) {
       const from = parseDay('history_from', fromText);
       const to = parseDay('history_to', toText);
       if (from !== undefined && to !== undefined && from > to) {
@@ -102,24 +173,28 @@ export function createStatistics(deps: {
       }
       const { accountId } = owner.account;
       const all = await allCrawlers(accountId);
+      const named = of === 'none' ? [] : namedOf(all, of);
       const ids = all.map((crawler) => crawler.crawlerId);
-      const [counters, days, stored = []] = await Promise.all([
+      const range = defined({ from, to });
+      const [counters, { days: history, count }, stored = []] = await Promise.all([
         crawlers.counters(ids),
-        stats.history(ids, defined({ from, to })),
+        sumsOf(accountId, ids, range),
         known.get(accountId, () => addUpStored(accountId)),
       ]);
+      const isHistoryLeftOut = of !== 'none' && of.length === 0 && count > MAX_OWN_DAYS;
+      const days = await ownDays(isHistoryLeftOut ? [] : named, range);
       const rows = all.flatMap((crawler) => {
         const own = counters.get(crawler.crawlerId);
         // It was removed after it was listed.
         if (own === undefined) return [];
         return [{ crawler, counters: own, history: days.get(crawler.crawlerId) ?? [] }];
       });
-      const history = sumByDate(rows.flatMap((row) => row.history));
       const bounded = from !== undefined || to !== undefined;
       return {
         crawlers: rows.filter((row) => !isInternal(row.crawler)),
         asyncCrawls: rows.filter((row) => isInternal(row.crawler)),
         history,
+        isHistoryLeftOut,
         stored,
         completed: bounded
           ? sum(history, (day) => day.success)
@@ -141,9 +216,30 @@ export function sum<Row>(rows: readonly Row[], number: (row: Row) => number): nu
   return rows.reduce((total, row) => total + number(row), 0);
 }
 
-/** The days of all crawlers, one for each date, oldest first. */
-function sumByDate(days: readonly HistoryDay[]): HistoryDay[] {
-  return [...Map.groupBy(days, (day) => day.date)]
-    .map(([date, same]) => toHistoryDay(date, addDays(same)))
-    .toSorted((a, b) => (a.date < b.date ? -1 : 1));
+/** The crawlers of these names; all without names. */
+function namedOf(all: readonly Crawler[], names: readonly string[]): readonly Crawler[] {
+  if (names.length === 0) return all;
+  if (names.length > MAX_NAMES) {
+    throw invalidField('history_of', `history_of must name at most ${MAX_NAMES} crawlers.`);
+  }
+  return names.map((name) => {
+    const crawler = all.find((each) => each.name === name && !isInternal(each));
+    if (crawler === undefined) throw crawlerNotFound(name, 'history_of');
+    return crawler;
+  });
+}
+
+/** Calls `read`, which returns a number of days, with as many crawlers as have about {@link STEP_DAYS}. */
+async function inSteps(
+  ids: readonly string[],
+  read: (step: readonly string[]) => Promise<number>,
+): Promise<void> {
+  let size = FIRST_STEP_CRAWLERS;
+  for (let from = 0; from < ids.length; ) {
+    const step = ids.slice(from, from + size);
+    const count = await read(step);
+    from += step.length;
+    const wanted = Math.round((step.length * STEP_DAYS) / Math.max(count, 1));
+    size = Math.min(Math.max(wanted, 1), 2 * size, MAX_STEP_CRAWLERS);
+  }
 }

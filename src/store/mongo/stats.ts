@@ -1,49 +1,59 @@
-import { addDays, type DayCounts, type HistoryDay, toHistoryDay } from '../../domain/stats.ts';
-import type { StatsStore } from '../store.ts';
+import { addByDate, type DayCounts } from '../../domain/stats.ts';
+import type { DayRange, StatsStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import type { Lanes } from './lanes.ts';
 import { queueDepths } from './queue-depths.ts';
 import { readSamples } from './samples.ts';
 
+/** A day of a crawler, or a part of one. */
+interface DayPart {
+  readonly crawlerId: string;
+  readonly entry: readonly [date: string, counts: DayCounts];
+}
+
 /** History by day. The latest days are with the counters of their crawler, the others in their own documents. */
 export function createStats(collections: Collections, { transactions }: Lanes): StatsStore {
   const { counts, history } = collections;
+
+  async function read(
+    crawlerIds: readonly string[],
+    { from = '', to = '9999-99-99' }: DayRange,
+  ): Promise<DayPart[]> {
+    const crawlerId = { $in: [...crawlerIds] };
+    // Of one moment, because days move from one to the other.
+    const [latest, past] = await transactions.run(async (session) => [
+      await counts
+        .find({ crawlerId }, { projection: { crawlerId: 1, days: 1 }, session })
+        .toArray(),
+      await history.find({ crawlerId, day: { $gte: from, $lte: to } }, { session }).toArray(),
+    ]);
+    const parts: DayPart[] = past.map((each) => ({
+      crawlerId: each.crawlerId,
+      entry: [each.day, each.counts],
+    }));
+    for (const each of latest) {
+      for (const entry of Object.entries(each.days ?? {})) {
+        if (entry[0] >= from && entry[0] <= to) parts.push({ crawlerId: each.crawlerId, entry });
+      }
+    }
+    return parts;
+  }
+
   return {
     queueDepths: (limit) => queueDepths(collections, limit),
 
     samples: (crawlerIds, since) => readSamples(collections, crawlerIds, since),
 
-    async history(crawlerIds, { from = '', to = '9999-99-99' }) {
-      const ids = [...crawlerIds];
-      const crawlerId = { $in: ids };
-      // Of one moment, because days move from one to the other.
-      const [parts, past] = await transactions.run(async (session) => [
-        await counts
-          .find({ crawlerId }, { projection: { crawlerId: 1, days: 1 }, session })
-          .toArray(),
-        await history.find({ crawlerId, day: { $gte: from, $lte: to } }, { session }).toArray(),
-      ]);
-      const days = new Map(ids.map((id) => [id, new Map<string, DayCounts>()]));
-      const add = (id: string, day: string, numbers: DayCounts): void => {
-        const own = days.get(id);
-        if (day >= from && day <= to) own?.set(day, addDays([own.get(day) ?? {}, numbers]));
-      };
-      for (const each of past) add(each.crawlerId, each.day, each.counts);
-      for (const part of parts) {
-        for (const [day, numbers] of Object.entries(part.days ?? {})) {
-          add(part.crawlerId, day, numbers);
-        }
-      }
+    async history(crawlerIds, range) {
+      const parts = Map.groupBy(await read(crawlerIds, range), ({ crawlerId }) => crawlerId);
       return new Map(
-        [...days].map(([id, own]) => [
-          id,
-          [...own].map(([day, numbers]) => toHistoryDay(day, numbers)).toSorted(byDate),
-        ]),
+        crawlerIds.map((id) => [id, addByDate((parts.get(id) ?? []).map(({ entry }) => entry))]),
       );
     },
-  };
-}
 
-function byDate(a: HistoryDay, b: HistoryDay): number {
-  return a.date < b.date ? -1 : 1;
+    async historySums(crawlerIds, range) {
+      const parts = await read(crawlerIds, range);
+      return { days: addByDate(parts.map(({ entry }) => entry)), count: parts.length };
+    },
+  };
 }

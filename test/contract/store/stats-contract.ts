@@ -142,6 +142,31 @@ export function statsContract(open: OpenStore): void {
     );
 
     test(
+      'adds up the days of crawlers by date, and counts them',
+      withStore(open, async ({ store, account, crawler, push }) => {
+        const { accountId } = await account();
+        const [made, other] = [await crawler({ accountId }), await crawler({ accountId })];
+        for (let n = 0; n < 3; n++) await push(makeJobs(made, n + 1), at(n * DAY_MS));
+        await push(makeJobs(other, 5), at(2 * DAY_MS));
+        const sums = async (ids: readonly string[], range: { from?: string; to?: string }) => {
+          const { days, count } = await store.stats.historySums(ids, range);
+          return [days.map(({ date, pushed }) => [date, pushed]), count];
+        };
+        const ids = [made.crawlerId, other.crawlerId];
+        expect(await sums(ids, {})).toEqual([
+          [
+            ['2040-05-17', 1],
+            ['2040-05-18', 2],
+            ['2040-05-19', 8],
+          ],
+          4,
+        ]);
+        expect(await sums(ids, { from: '2040-05-19' })).toEqual([[['2040-05-19', 8]], 2]);
+        expect(await sums([other.crawlerId], { to: '2040-05-18' })).toEqual([[], 0]);
+      }),
+    );
+
+    test(
       'counts how long tries of crawls took',
       withStore(open, async ({ store, crawler, running }) => {
         const made = await crawler();

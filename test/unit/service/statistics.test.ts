@@ -1,5 +1,6 @@
+import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { toDay } from '../../../src/domain/stats.ts';
+import { addByDate, toDay, toHistoryDay } from '../../../src/domain/stats.ts';
 import { createStatistics } from '../../../src/service/reads/statistics.ts';
 import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
 
@@ -99,6 +100,65 @@ test.each([
   await expect(app.statistics.read(app.owner, from, to)).rejects.toMatchObject({ field });
 });
 
+test('only crawlers that are named have their own days, or none', async () => {
+  await using app = await startStatistics();
+  await app.createCrawler('one');
+  await app.createCrawler('two');
+  await app.crawl('one', [200]);
+  await app.crawl('two', [200]);
+  const daysOf = async (of: readonly string[] | 'none') => {
+    const { crawlers, history } = await app.statistics.read(app.owner, '', '', of);
+    expect(history).toMatchObject([{ success: 2 }]);
+    return crawlers.map((each) => each.history.length);
+  };
+  expect(await daysOf([])).toEqual([1, 1]);
+  expect(await daysOf(['two'])).toEqual([0, 1]);
+  expect(await daysOf('none')).toEqual([0, 0]);
+  const field = 'history_of';
+  await expect(daysOf(['nobody'])).rejects.toMatchObject({ kind: 'not_found', field });
+  const many = Array.from({ length: 11 }, (_, n) => `crawler-${n}`);
+  await expect(daysOf(many)).rejects.toMatchObject({ kind: 'invalid', field });
+});
+
+test('the days of many crawlers are read in small steps, added up and kept for a while', async () => {
+  await using app = await startStatistics();
+  for (let n = 0; n < 150; n++) await app.createCrawler(`crawler-${n}`);
+  const days = Array.from({ length: 90 }, (_, n) =>
+    toHistoryDay(toDay(new Date(n * DAY_MS)), { success: 1 }),
+  );
+  const steps: number[] = [];
+  const statistics = createStatistics({
+    clock: app.clock,
+    store: {
+      ...app.store,
+      stats: {
+        ...app.store.stats,
+        history: async (ids) => new Map(ids.map((id) => [id, days])),
+        async historySums(ids) {
+          steps.push(ids.length);
+          await setTimeout(10);
+          const all = ids.flatMap(() => days);
+          return { days: addByDate(all.map((day) => [day.date, day])), count: all.length };
+        },
+      },
+    },
+  });
+  const found = await statistics.read(app.owner, '', '');
+  expect(found.history).toHaveLength(90);
+  expect(found.history.every(({ success }) => success === 150)).toBe(true);
+  expect(found.isHistoryLeftOut).toBe(true);
+  expect(found.crawlers.every(({ history }) => history.length === 0)).toBe(true);
+  expect(steps.reduce((sum, step) => sum + step)).toBe(150);
+  expect(Math.max(...steps)).toBeLessThanOrEqual(60);
+  const taken = steps.length;
+  const named = await statistics.read(app.owner, '', '', ['crawler-7']);
+  expect(named.crawlers.find(({ crawler }) => crawler.name === 'crawler-7')?.history).toEqual(days);
+  expect(steps).toHaveLength(taken);
+  app.clock.advance(60_000);
+  await statistics.read(app.owner, '', '');
+  expect(steps).toHaveLength(2 * taken);
+});
+
 test('what is stored is added up anew all the sooner the less it takes, and once a minute at most otherwise', async () => {
   await using app = await startStatistics();
   const results = { totalled: 0, takesMs: 0 };
@@ -110,7 +170,7 @@ test('what is stored is added up anew all the sooner the less it takes, and once
         ...app.store.results,
         async totals(scope) {
           results.totalled += 1;
-          await new Promise((resolve) => setTimeout(resolve, results.takesMs));
+          await setTimeout(results.takesMs);
           return app.store.results.totals(scope);
         },
       },

@@ -42,7 +42,11 @@ export function AccountPage() {
   const stats = useFeed({
     key: 'account history',
     everyMs: 30_000,
-    poll: (signal) => clients.stats.getStats({ historyFrom: dayBefore(29) }, { signal }),
+    poll: (signal) =>
+      clients.stats.getStats(
+        { historyFrom: dayBefore(29), withoutCrawlerHistory: true },
+        { signal },
+      ),
   });
   const quotas = stats.data?.quotas;
   return (

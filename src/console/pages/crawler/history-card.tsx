@@ -24,7 +24,7 @@ export function HistoryCard({ view }: { readonly view: CrawlerView }) {
     everyMs: 30_000,
     async poll(signal) {
       const { crawlers } = await clientsFor(view.type).stats.getStats(
-        { historyFrom: dayBefore(Number(range.value) - 1) },
+        { historyFrom: dayBefore(Number(range.value) - 1), historyOf: [name] },
         { signal },
       );
       return crawlers.find((each) => each.name === name)?.history ?? [];
