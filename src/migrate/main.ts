@@ -72,6 +72,16 @@ if (process.env.npm_lifecycle_event !== undefined || stopsWithParent(process.env
   whenOrphaned(() => process.exit(1));
 }
 
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const) {
+  process.on(signal, () => {
+    process.stderr.write('Interrupted. The same command continues the copy.\n');
+    process.exit(code);
+  });
+}
+
 try {
   const { values } = parseArgs({
     options: {

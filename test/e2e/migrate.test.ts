@@ -20,15 +20,20 @@ interface Ended {
   readonly output: string;
 }
 
-/** Runs the command; with `killWhen`, ends it as soon as that is printed. */
-function migrate(from: string, to: string, killWhen?: RegExp): Promise<Ended> {
+/** Runs the command; with `killWhen`, sends it the signal as soon as that is printed. */
+function migrate(
+  from: string,
+  to: string,
+  killWhen?: RegExp,
+  signal: 'SIGKILL' | 'SIGINT' = 'SIGKILL',
+): Promise<Ended> {
   const child = spawn(process.execPath, ['src/migrate/main.ts', '--from', from, '--to', to], {
     cwd: join(import.meta.dirname, '..', '..'),
   });
   let output = '';
   const read = (chunk: Buffer): void => {
     output += chunk.toString();
-    if (killWhen?.test(output) === true) child.kill('SIGKILL');
+    if (killWhen?.test(output) === true) child.kill(signal);
   };
   child.stdout.on('data', read);
   child.stderr.on('data', read);
@@ -89,6 +94,10 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     const crawlerCount = Number(sqlite.prepare('SELECT count(*) AS n FROM crawlers').get()?.n);
     sqlite.close();
 
+    expect(await migrate(app.dataDir, database.uri, /URLs in queues/, 'SIGINT')).toMatchObject({
+      code: 130,
+      output: expect.stringContaining('The same command continues the copy.'),
+    });
     const broken = await migrate(app.dataDir, database.uri, /URLs in queues/);
     expect(broken.code).not.toBe(0);
     const moved = await migrate(app.dataDir, database.uri);

@@ -28,7 +28,9 @@ const CSV_FIELDS = ['at', 'by', 'method', 'crawler', 'remote', 'request_id', 'ch
 /** `audit`: who changed what in the account. */
 export function createAuditCommand(context: CommandContext): Command {
   return new Command('audit')
-    .description('List who changed what in the account, newest first; kept for 90 days.')
+    .description(
+      'List who changed what in the account, newest first; kept for 90 days, the latest 10,000.',
+    )
     .addOption(new Option('--by <who>', 'only changes by').choices(Object.keys(ACTORS)))
     .option('--crawler <name>', 'only changes of this crawler')
     .option('--method <name>', 'only this method, such as UpdateCrawler')
