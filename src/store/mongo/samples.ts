@@ -7,7 +7,7 @@ import { COUNTS_FIELDS, sumCounts } from './counts-document.ts';
 
 /** Crawlers that are read by one query. */
 const CRAWLERS = 1_000;
-/** What is thinned, beyond its age: more than all processes are usually stopped for. */
+/** What is thinned at most, beyond its age: more than all processes are usually stopped for. */
 const WINDOW_MS = 12 * 3_600_000;
 
 /**
@@ -95,10 +95,12 @@ export function sampleId(crawlerId: string, at: Date): string {
 async function thin({ samples }: Collections, known: KnownSamples, at: Date): Promise<void> {
   for (const { ageMs, stepMs } of THINNING) {
     const until = Math.floor((at.getTime() - ageMs) / stepMs) * stepMs;
-    if (known.get(String(stepMs)) === String(until)) continue;
+    // Other processes may have thinned since this one did, and nothing is added to what is old.
+    const from = Math.max(Number(known.get(String(stepMs)) ?? 0), until - WINDOW_MS);
+    if (from >= until) continue;
     const found = await samples
       .find(
-        { at: { $gte: new Date(until - WINDOW_MS), $lt: new Date(until) } },
+        { at: { $gte: new Date(from), $lt: new Date(until) } },
         { projection: { crawlerId: 1, at: 1 } },
       )
       .sort({ at: -1 })

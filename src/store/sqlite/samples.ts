@@ -13,7 +13,7 @@ import type { Sql, SqlRow } from './sql.ts';
 /** Crawlers that are read by one write, which takes some milliseconds. */
 const CRAWLERS = 500;
 const ROWS = 2_000;
-/** What is thinned, beyond its age: more than the service is usually stopped for. */
+/** What is thinned first after a start, beyond its age: more than the service is usually stopped for. */
 const WINDOW_MS = 12 * HOUR_MS;
 
 /** The numbers of a day that timelines do not show, as paths of JSON. */
@@ -85,14 +85,15 @@ function thin(sql: Sql, at: number): boolean {
   );
   for (const { ageMs, stepMs } of THINNING) {
     const until = Math.floor((at - ageMs) / stepMs) * stepMs;
-    if (thinned.get(stepMs) === until) continue;
+    const from = thinned.get(stepMs) ?? until - WINDOW_MS;
+    if (from >= until) continue;
     const surplus = sql.run(
       `DELETE FROM samples WHERE (crawler_id, at) IN (
         SELECT crawler_id, at FROM samples s WHERE at >= ?1 AND at < ?2 AND EXISTS (
           SELECT 1 FROM samples n WHERE n.crawler_id = s.crawler_id
             AND n.at > s.at AND n.at < s.at - s.at % ?3 + ?3 AND n.at < ?2)
         LIMIT ?4)`,
-      at - ageMs - WINDOW_MS,
+      from,
       until,
       stepMs,
       ROWS,

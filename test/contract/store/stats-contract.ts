@@ -220,10 +220,16 @@ export function statsContract(open: OpenStore): void {
         expect(taken.get('')?.map(({ at: when }) => when)).toContainEqual(at(29 * minute));
         // The last of each ten minutes, then of each hour.
         await store.maintain(at(3 * 60 * minute));
-        const thinned = (await numbers(crawlerId)).map((each) => each.minute);
-        expect(thinned).toEqual([9, 19, 29]);
+        const minutes = async () => (await numbers(crawlerId)).map((each) => each.minute);
+        expect(await minutes()).toEqual([9, 19, 29]);
+        for (let n = 181; n < 190; n += 1) {
+          await push(makeJobs(made, 1), at(n * minute));
+          await store.maintain(at(n * minute));
+        }
+        await store.maintain(at(5 * 60 * minute));
+        expect(await minutes()).toEqual([9, 19, 29, 189]);
         await store.maintain(at(30 * 60 * minute));
-        expect((await numbers(crawlerId)).map((each) => each.minute)).toEqual([29, 30 * 60]);
+        expect(await minutes()).toEqual([29, 189, 30 * 60]);
         // The last sample before the range is read, too, but no earlier one.
         const late = await store.stats.samples([crawlerId], at(25 * 60 * minute));
         expect(late.get(crawlerId)).toHaveLength(2);
