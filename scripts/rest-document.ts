@@ -44,7 +44,7 @@ Every call of the REST API; \`/backup\` and \`/log-level\` are for operators and
 [parameters.md](parameters.md), how calls are refused in [errors.md](errors.md).
 GET calls take the rest in the query. Of the others the last column says what goes into the query (\`?host=shop.example\`), and what is a member of the JSON body.
 A parameter with two different values is refused, unless it is a list: a list is given by repeating it, \`crawlers=shop&crawlers=feed\`.
-Parameters and members of the body that are not known are ignored, but a member that is nearly one of the call's is refused (\`unknown_member\`).
+Parameters and members of the body that are not known are ignored, but a misspelt or misplaced member of the body is refused (\`unknown_member\`).
 
 ${sections.join('\n\n')}
 

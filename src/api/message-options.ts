@@ -25,19 +25,27 @@ export function isLenient(desc: Pick<DescMessage, 'typeName'>): boolean {
 /** An object with more members was not written by hand, and comparing each of them takes long. */
 const MAX_COMPARED = 40;
 
+/** What belongs next to the crawl parameters of an item. */
+const OF_ITEMS: ReadonlySet<string> = new Set(
+  PushItemSchema.fields
+    .filter(({ name }) => name !== 'url')
+    .flatMap(({ name, jsonName }) => [name, jsonName]),
+);
+
 /**
- * Whether a member that the message does not have, in an object of `count` members, is a misspelt one
- * of `known`. It is refused also where others are ignored: a crawler with `callback_ur` would keep its
- * results in storage. Crawl parameters are left out, as other services have similar ones.
+ * Whether a member that the message does not have, in an object of `count` members, was meant for one
+ * that exists. It is a misspelt one of `known`, or in crawl parameters one of their item. It is refused
+ * also where others are ignored: a crawler with `callback_ur` would keep its results in storage. Other
+ * services have parameters with similar names, so these may be misspelt.
  */
-export function isMisspelt(
+export function isMistaken(
   desc: Pick<DescMessage, 'typeName'>,
   name: string,
   known: readonly string[],
   count: number,
 ): boolean {
-  if (count > MAX_COMPARED || desc.typeName === CrawlParametersSchema.typeName) return false;
-  return meantName(name, known) !== undefined;
+  if (desc.typeName === CrawlParametersSchema.typeName) return OF_ITEMS.has(name);
+  return count <= MAX_COMPARED && meantName(name, known) !== undefined;
 }
 
 /** Whether elements of this list that cannot be read from JSON are refused by themselves. */

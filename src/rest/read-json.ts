@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { create, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { isEachApart, isLenient, isMisspelt } from '../api/message-options.ts';
+import { isEachApart, isLenient, isMistaken } from '../api/message-options.ts';
 import { noteUnreadable } from '../api/unreadable.ts';
 import { invalidField } from '../domain/errors.ts';
 import { lastName } from '../domain/field-name.ts';
@@ -36,7 +36,7 @@ export function compileMessageReader(desc: DescMessage): MessageReader {
       const member = members.get(name);
       if (member === undefined) {
         const isIgnored = path === '' || ignoresUnknown;
-        if (isIgnored && !isMisspelt(desc, name, names, entries.length)) continue;
+        if (isIgnored && !isMistaken(desc, name, names, entries.length)) continue;
         throw unknownMember(path, name, names);
       }
       if (value === null) continue;

@@ -9,7 +9,7 @@ import {
 import {
   allowedNames,
   isEachApart,
-  isMisspelt,
+  isMistaken,
   NAMED_CHARACTERS,
   unknownMemberText,
 } from '../api/message-options.ts';
@@ -65,7 +65,7 @@ function messageCheck(
     for (const [name, each] of entries) {
       const member = members.get(name);
       if (member === undefined) {
-        if (ignoresUnknown && !isMisspelt(desc, name, names, entries.length)) continue;
+        if (ignoresUnknown && !isMistaken(desc, name, names, entries.length)) continue;
         const text = unknownMemberText(path, name, names);
         throw invalidField(
           path === '' ? name.slice(0, NAMED_CHARACTERS) : path,

@@ -76,7 +76,7 @@ test('unknown members of the body, of an item and of crawl parameters are ignore
   expect(reply).toMatchObject({ status: 200, json: { results: [{ rid: expect.any(String) }] } });
 });
 
-test('misspelt members of the body and of an item are refused', async () => {
+test('misspelt and misplaced members of the body and of an item are refused', async () => {
   const path = `/crawler/${NORMAL}`;
   const misspelt = { name: 'misspelt', callback_ur: 'https://hooks.example/' };
   const refusal = await app().rest('POST', path, misspelt);
@@ -87,8 +87,9 @@ test('misspelt members of the body and of an item are refused', async () => {
   expect(refusal.json.error).toMatch(/ Did you mean callback_url\?$/);
   await app().rest('POST', path, { name: 'misspelt' });
   const url = 'http://127.0.0.1:9/';
-  const items = [{ url, priorty: 9 }, { url }];
-  const results = [{ error: { code: 'unknown_member' } }, { rid: expect.any(String) }];
+  const items = [{ url, priorty: 9 }, { url }, { url, parameters: { batch: 'night' } }];
+  const refused = { error: { code: 'unknown_member' } };
+  const results = [refused, { rid: expect.any(String) }, refused];
   expect(await app().rest('POST', `${path}/misspelt/push_batch`, { items })).toMatchObject({
     status: 200,
     json: { results },
