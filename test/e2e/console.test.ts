@@ -668,10 +668,14 @@ test('a page that is open for long keeps no listener of each poll', async () => 
         });
       }
     };
-    await polls(3);
-    const before = await listeners();
-    await polls(30);
-    expect((await listeners()) - before).toBeLessThan(15);
+    let count = await listeners();
+    // On a busy machine the first hundred polls have some that Chromium releases late.
+    await eventually(async () => {
+      await polls(20);
+      const before = count;
+      count = await listeners();
+      expect(count - before).toBeLessThan(10);
+    });
   });
 });
 
