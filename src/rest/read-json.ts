@@ -20,8 +20,9 @@ const readers = new WeakMap<DescMessage, MessageReader>();
 /**
  * Compiles the reader of a message: fields by REST name or lowerCamelCase, null the same as absent.
  * Unknown members of the body itself, of items and of crawl parameters are ignored, as clients of the
- * reference expect, unless they are misspelt. Those of other objects are refused: without the condition that a wrong name meant, a
- * filter would select everything. Each message type is compiled once.
+ * reference expect, unless {@link isMistaken} finds what they are meant for. Those of other objects are
+ * refused: without the condition that a wrong name meant, a filter would select everything. Each message
+ * type is compiled once.
  */
 export function compileMessageReader(desc: DescMessage): MessageReader {
   const known = readers.get(desc);

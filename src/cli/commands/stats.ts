@@ -8,6 +8,7 @@ import {
   GetStatsResponseSchema,
 } from '../../../gen/queuedcrawler/v1/stats_service_pb.ts';
 import { toPlain } from '../../client/message-json.ts';
+import { DAY_MS } from '../../domain/durations.ts';
 import { toDay } from '../../domain/stats.ts';
 import { type CommandContext, openSession, type Session, wholeNumber } from '../command-context.ts';
 import { examples } from '../examples.ts';
@@ -21,7 +22,6 @@ interface StatsOptions {
 
 /** Days of the sparklines. */
 const DAYS = 14;
-const DAY_MS = 86_400_000;
 const CLEAR = '\u001b[H\u001b[2J';
 
 /** `stats`: all crawlers in numbers. */

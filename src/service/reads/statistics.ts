@@ -6,6 +6,7 @@ import { defined } from '../../domain/defined.ts';
 import { crawlerNotFound, invalidField, isUnavailable } from '../../domain/errors.ts';
 import { parseDay } from '../../domain/limits.ts';
 import { addByDate, type HistoryDay } from '../../domain/stats.ts';
+import { createFairPool } from '../../fairness/fair-pool.ts';
 import type { DayRange, HistorySums, ResultTotals, Store } from '../../store/store.ts';
 import { createExpiringCache } from '../expiring-cache.ts';
 
@@ -62,8 +63,8 @@ const MAX_OWN_DAYS = 10_000;
 const STEP_DAYS = 2_500;
 const FIRST_STEP_CRAWLERS = 20;
 const MAX_STEP_CRAWLERS = 500;
-/** Sums of more days are kept for this multiple of the time that they took. */
-const SUMS_REST = 20;
+/** Most calls of an account that wait for a step. */
+const MAX_WAITING = 100;
 
 const BATCH_SIZE = 1_000;
 /**
@@ -72,9 +73,11 @@ const BATCH_SIZE = 1_000;
  * database's time.
  */
 const STORED_REST = 200;
-const STORED_MAX_MS = 60_000;
-const MAX_CACHED = 10_000;
-const MAX_CACHED_SUMS = 100;
+const MAX_STORED = 10_000;
+/** The same for the days of crawlers, if they are more than {@link MAX_OWN_DAYS}. */
+const SUMS_REST = 20;
+const MAX_SUMS = 100;
+const KEPT_MAX_MS = 60_000;
 
 /**
  * Makes the statistics use case. Its cost grows with the number of crawlers and days, not with jobs.
@@ -88,22 +91,46 @@ export function createStatistics(deps: {
   const { crawlers, stats, results } = deps.store;
   const known = createExpiringCache<readonly StoredTotals[]>({
     clock,
-    ttlMs: (tookMs) => Math.min(tookMs * STORED_REST, STORED_MAX_MS),
-    maxEntries: MAX_CACHED,
+    ttlMs: (tookMs) => Math.min(tookMs * STORED_REST, KEPT_MAX_MS),
+    maxEntries: MAX_STORED,
   });
-
   const knownSums = createExpiringCache<HistorySums>({
     clock,
-    ttlMs: (tookMs) => Math.min(tookMs * SUMS_REST, STORED_MAX_MS),
-    maxEntries: MAX_CACHED_SUMS,
+    ttlMs: (tookMs) => Math.min(tookMs * SUMS_REST, KEPT_MAX_MS),
+    maxEntries: MAX_SUMS,
   });
-  /** Sums are made one after the other, of all accounts. */
-  let summing: Promise<unknown> = Promise.resolve();
+  /** One step reads at a time; accounts take turns. A call continues after its client has left. */
+  const turns = createFairPool({
+    name: 'the days of its crawlers',
+    capacity: 1,
+    maxWaiting: MAX_WAITING,
+  });
 
-  async function addUpDays(ids: readonly string[], range: DayRange): Promise<HistorySums> {
+  /** Calls `read`, which returns a number of days, with as many crawlers as have about {@link STEP_DAYS}. */
+  async function inSteps(
+    accountId: string,
+    ids: readonly string[],
+    read: (step: readonly string[]) => Promise<number>,
+  ): Promise<void> {
+    let size = FIRST_STEP_CRAWLERS;
+    for (let from = 0; from < ids.length; ) {
+      const step = ids.slice(from, from + size);
+      const turn = await turns.acquire({ accountId }, 1);
+      const count = await read(step).finally(() => turn.release());
+      from += step.length;
+      const wanted = Math.round((step.length * STEP_DAYS) / Math.max(count, 1));
+      size = Math.min(Math.max(wanted, 1), 2 * size, MAX_STEP_CRAWLERS);
+    }
+  }
+
+  async function addUpDays(
+    accountId: string,
+    ids: readonly string[],
+    range: DayRange,
+  ): Promise<HistorySums> {
     let days: readonly HistoryDay[] = [];
     let count = 0;
-    await inSteps(ids, async (step) => {
+    await inSteps(accountId, ids, async (step) => {
       const found = await stats.historySums(step, range);
       days = addByDate([...days, ...found.days].map((day) => [day.date, day]));
       count += found.count;
@@ -113,12 +140,13 @@ export function createStatistics(deps: {
   }
 
   async function ownDays(
+    accountId: string,
     of: readonly Crawler[],
     range: DayRange,
   ): Promise<ReadonlyMap<string, readonly HistoryDay[]>> {
     const days = new Map<string, readonly HistoryDay[]>();
     const ids = of.map(({ crawlerId }) => crawlerId);
-    await inSteps(ids, async (step) => {
+    await inSteps(accountId, ids, async (step) => {
       const found = await stats.history(step, range);
       for (const [id, each] of found) days.set(id, each);
       return sum([...found.values()], ({ length }) => length);
@@ -133,9 +161,7 @@ export function createStatistics(deps: {
   ): Promise<HistorySums> {
     const key = `${accountId} ${range.from} ${range.to}`;
     const made = knownSums.get(key, async () => {
-      const summed = summing.then(() => addUpDays(ids, range));
-      summing = summed.catch(() => undefined);
-      const sums = await summed;
+      const sums = await addUpDays(accountId, ids, range);
       // Few are right at each moment.
       if (sums.count <= MAX_OWN_DAYS) knownSums.forget(key);
       return sums;
@@ -182,7 +208,7 @@ export function createStatistics(deps: {
         known.get(accountId, () => addUpStored(accountId)),
       ]);
       const isHistoryLeftOut = of !== 'none' && of.length === 0 && count > MAX_OWN_DAYS;
-      const days = await ownDays(isHistoryLeftOut ? [] : named, range);
+      const days = await ownDays(accountId, isHistoryLeftOut ? [] : named, range);
       const rows = all.flatMap((crawler) => {
         const own = counters.get(crawler.crawlerId);
         // It was removed after it was listed.
@@ -227,19 +253,4 @@ function namedOf(all: readonly Crawler[], names: readonly string[]): readonly Cr
     if (crawler === undefined) throw crawlerNotFound(name, 'history_of');
     return crawler;
   });
-}
-
-/** Calls `read`, which returns a number of days, with as many crawlers as have about {@link STEP_DAYS}. */
-async function inSteps(
-  ids: readonly string[],
-  read: (step: readonly string[]) => Promise<number>,
-): Promise<void> {
-  let size = FIRST_STEP_CRAWLERS;
-  for (let from = 0; from < ids.length; ) {
-    const step = ids.slice(from, from + size);
-    const count = await read(step);
-    from += step.length;
-    const wanted = Math.round((step.length * STEP_DAYS) / Math.max(count, 1));
-    size = Math.min(Math.max(wanted, 1), 2 * size, MAX_STEP_CRAWLERS);
-  }
 }

@@ -50,7 +50,9 @@ async function startStatistics() {
     store,
     clock,
     crawl,
-    createCrawler: (name: string) => useCases.crawlers.create(owner, name, { settings: {} }),
+    otherOwner: async () => (await useCases.account()).normal,
+    createCrawler: (name: string, of = owner) =>
+      useCases.crawlers.create(of, name, { settings: {} }),
     statistics: createStatistics({ store, clock }),
     today: () => toDay(clock.now()),
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
@@ -157,6 +159,65 @@ test('the days of many crawlers are read in small steps, added up and kept for a
   app.clock.advance(60_000);
   await statistics.read(app.owner, '', '');
   expect(steps).toHaveLength(2 * taken);
+});
+
+test('an account with few crawlers does not wait for the days of one with many', async () => {
+  await using app = await startStatistics();
+  for (let n = 0; n < 60; n++) await app.createCrawler(`crawler-${n}`);
+  const other = await app.otherOwner();
+  await app.createCrawler('one', other);
+  const statistics = createStatistics({
+    clock: app.clock,
+    store: {
+      ...app.store,
+      stats: {
+        ...app.store.stats,
+        async historySums(ids) {
+          await setTimeout(20);
+          return { days: [], count: 5_000 * ids.length };
+        },
+      },
+    },
+  });
+  const ended: string[] = [];
+  await Promise.all([
+    statistics.read(app.owner, '', '').then(() => ended.push('many')),
+    statistics.read(app.owner, '2026-01-01', '').then(() => ended.push('many again')),
+    setTimeout(30).then(() => statistics.read(other, '', '').then(() => ended.push('few'))),
+  ]);
+  expect(ended[0]).toBe('few');
+});
+
+test('at most 100 calls of an account wait for the days of its crawlers', async () => {
+  await using app = await startStatistics();
+  await app.createCrawler('one');
+  const refused = Promise.withResolvers<void>();
+  const statistics = createStatistics({
+    clock: app.clock,
+    store: {
+      ...app.store,
+      stats: {
+        ...app.store.stats,
+        async historySums() {
+          await refused.promise;
+          return { days: [], count: 0 };
+        },
+      },
+    },
+  });
+  const ends = await Promise.all(
+    Array.from({ length: 110 }, (_, n) =>
+      statistics.read(app.owner, toDay(new Date(n * DAY_MS)), '').then(
+        () => 'read',
+        (error: { reason: string }) => {
+          refused.resolve();
+          return error.reason;
+        },
+      ),
+    ),
+  );
+  expect(new Set(ends)).toEqual(new Set(['read', 'too_many_waiting']));
+  expect(ends.filter((end) => end === 'read').length).toBeGreaterThanOrEqual(100);
 });
 
 test('what is stored is added up anew all the sooner the less it takes, and once a minute at most otherwise', async () => {
