@@ -8,15 +8,38 @@ import { openSqliteStore } from '../src/store/sqlite/sqlite-store.ts';
 import type { Lease, Store } from '../src/store/store.ts';
 
 // Measures how long a look from host to host takes on the embedded store. The queues are a short one, one
-// with a million URLs of one host, and longer ones of 100,000 and of a million hosts. Every look continues
-// where the one before has stopped. Also measures how long the list of the longest hosts takes, and the
+// with a million URLs of one host, longer ones of 100,000 and of a million hosts, and two with priorities.
+// Every look continues where the one before has stopped. Also measures how long the list of the longest hosts takes, and the
 // longest look of another crawler at the same time.
 
-const CASES = [
+interface Case {
+  readonly title: string;
+  readonly hosts: number;
+  readonly each: number;
+  /** Whether URLs have one of three priorities. */
+  readonly hasPriorities?: boolean;
+  /** URLs of a further host, which fall due in an hour. */
+  readonly delayed?: number;
+}
+
+const CASES: readonly Case[] = [
   { title: '10 hosts, 1,000 URLs each', hosts: 10, each: 1_000 },
   { title: '1 host, 1,000,000 URLs', hosts: 1, each: 1_000_000 },
   { title: '100,000 hosts, 10 URLs each', hosts: 100_000, each: 10 },
   { title: '1,000,000 hosts, 1 URL each', hosts: 1_000_000, each: 1 },
+  {
+    title: '100,000 hosts, 10 URLs each of three priorities',
+    hosts: 100_000,
+    each: 10,
+    hasPriorities: true,
+  },
+  {
+    title: '10 hosts, 1,000 URLs each of three priorities, 200,000 URLs in an hour',
+    hosts: 10,
+    each: 1_000,
+    hasPriorities: true,
+    delayed: 200_000,
+  },
 ];
 const BATCH = 1_000;
 const LOOKS = 300;
@@ -50,7 +73,7 @@ async function makeCrawler(store: Store, name: string): Promise<Lease> {
   return lease;
 }
 
-function jobOf(crawlerId: string, host: string): Job {
+function jobOf(crawlerId: string, host: string, priority = 5): Job {
   const createdAt = new Date();
   return {
     rid: createRid(createdAt),
@@ -63,18 +86,34 @@ function jobOf(crawlerId: string, host: string): Job {
     contentType: undefined,
     parameters: {},
     callbackHeaders: [],
-    priority: 5,
+    priority,
     queueDeadline: undefined,
     createdAt,
   };
 }
 
-async function fill(store: Store, crawlerId: string, hosts: number, each: number): Promise<void> {
+async function push(store: Store, crawlerId: string, jobs: readonly Job[]): Promise<void> {
+  await store.queue.push({ crawlerId, accountId, jobs }, LIMITS, new Date());
+}
+
+async function fill(
+  store: Store,
+  crawlerId: string,
+  { hosts, each, hasPriorities = false, delayed = 0 }: Omit<Case, 'title'>,
+): Promise<void> {
   for (let from = 0; from < hosts * each; from += BATCH) {
     const jobs = Array.from({ length: BATCH }, (_, n) =>
-      jobOf(crawlerId, `h${(from + n) % hosts}.example`),
+      jobOf(crawlerId, `h${(from + n) % hosts}.example`, hasPriorities ? 4 + (n % 3) : 5),
     );
-    await store.queue.push({ crawlerId, accountId, jobs }, LIMITS, new Date());
+    await push(store, crawlerId, jobs);
+  }
+  for (let from = 0; from < delayed; from += BATCH) {
+    const notBefore = new Date(Date.now() + LEASE_MS);
+    const jobs = Array.from({ length: BATCH }, () => ({
+      ...jobOf(crawlerId, 'later.example'),
+      notBefore,
+    }));
+    await push(store, crawlerId, jobs);
   }
 }
 
@@ -123,10 +162,10 @@ try {
     createdAt: new Date(),
   });
   const other = await makeCrawler(store, 'other');
-  await fill(store, other.crawlerId, 10, 1_000);
-  for (const { title, hosts, each } of CASES) {
-    const lease = await makeCrawler(store, `looks-${hosts}`);
-    await fill(store, lease.crawlerId, hosts, each);
+  await fill(store, other.crawlerId, { hosts: 10, each: 1_000 });
+  for (const { title, ...queue } of CASES) {
+    const lease = await makeCrawler(store, title);
+    await fill(store, lease.crawlerId, queue);
     const times = await look(store, lease);
     const at = (part: number): string => (times[Math.floor(times.length * part)] ?? 0).toFixed(2);
     const { took, longest } = await list(store, lease.crawlerId, other);

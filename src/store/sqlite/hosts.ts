@@ -2,7 +2,6 @@ import type { HostState } from '../../domain/host-state.ts';
 import type { HostReport, QueuedHost } from '../host-store.ts';
 import type { InThread, QueuePart, QueuePosition, ThreadHosts } from './in-thread.ts';
 import { purgeCount } from './lease.ts';
-import { ORDER } from './look.ts';
 import { removeJobs } from './remove-jobs.ts';
 import { insertRow, type Sql, type SqlRow, toDate } from './sql.ts';
 
@@ -40,10 +39,11 @@ function reports(sql: Sql, crawlerId: string): HostReport[] {
 }
 
 function queuePart(sql: Sql, crawlerId: string, { host, job }: QueuePosition): QueuePart {
-  const rows = `SELECT host, due_at, ${ORDER} AS position, rid FROM jobs INDEXED BY jobs_by_host
-    WHERE ${IS_QUEUED} AND ${job === undefined ? 'host > ?' : `host = ? AND ${ORDER} >= ? AND (${ORDER} > ? OR rid > ?)`}
-    ORDER BY host, position, rid LIMIT ${PART_JOBS}`;
-  const after = job === undefined ? [host] : [host, job.order, job.order, job.rid];
+  const columns = 'host, priority, due_at, rid';
+  const rows = `SELECT ${columns} FROM jobs INDEXED BY jobs_by_host WHERE ${IS_QUEUED}
+    AND ${job === undefined ? 'host > ?' : 'host = ? AND (priority, due_at, rid) > (?, ?, ?)'}
+    ORDER BY ${columns} LIMIT ${PART_JOBS}`;
+  const after = job === undefined ? [host] : [host, job.priority, job.dueMs, job.rid];
   const values = [crawlerId, purgeCount(sql, crawlerId) ?? -1, ...after];
   const hosts = sql
     .all(
@@ -52,14 +52,15 @@ function queuePart(sql: Sql, crawlerId: string, { host, job }: QueuePosition): Q
     )
     .map(toQueuedHost);
   const last = sql.get(
-    `SELECT host, position, rid FROM (${rows}) LIMIT 1 OFFSET ${PART_JOBS - 1}`,
+    `SELECT ${columns} FROM (${rows}) LIMIT 1 OFFSET ${PART_JOBS - 1}`,
     ...values,
   );
   return { hosts, next: last === undefined ? job && { host } : toPosition(last) };
 }
 
-function toPosition({ host, position, rid }: SqlRow): QueuePosition {
-  return { host: String(host), job: { order: Number(position), rid: String(rid) } };
+function toPosition({ host, priority, due_at, rid }: SqlRow): QueuePosition {
+  const job = { priority: Number(priority), dueMs: Number(due_at), rid: String(rid) };
+  return { host: String(host), job };
 }
 
 function toQueuedHost(row: SqlRow): QueuedHost {

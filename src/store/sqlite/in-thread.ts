@@ -18,7 +18,7 @@ export type ThreadQueue = Omit<QueueStore, 'turn' | 'push'> & {
 /** Where a part of the queue by host begins: after a host, or after one of its jobs. */
 export interface QueuePosition {
   readonly host: string;
-  readonly job?: { readonly order: number; readonly rid: string };
+  readonly job?: { readonly priority: number; readonly dueMs: number; readonly rid: string };
 }
 
 /** A bounded part of the queue by host. The last host may have more jobs in the next part. */

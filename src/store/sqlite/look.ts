@@ -1,5 +1,5 @@
 import type { DueJob } from '../../domain/job.ts';
-import { MAX_ORDER_MS } from '../../domain/priority.ts';
+import { DEFAULT_PRIORITY, MAX_PRIORITY, orderMs } from '../../domain/priority.ts';
 import { hostsOf } from '../rules.ts';
 import type { HostsLook, LookReceipt, QueueLook } from '../store.ts';
 import { toJob } from './job-row.ts';
@@ -16,8 +16,6 @@ interface Queue {
 /** Most hosts that one look steps to. A step takes about three microseconds. */
 const MAX_STEPS = 10_000;
 const WAITS = "crawler_id = ? AND gen = ? AND state <> 'running'";
-/** The expression of the index, see `orderMs`. */
-export const ORDER = 'due_at - (priority - 5) * 3600000';
 const MAY_START = '(queue_deadline IS NULL OR queue_deadline > ? OR first_tried_at IS NOT NULL)';
 
 /** Finds due jobs; see `QueueLook`. */
@@ -56,6 +54,51 @@ function lookByAge(
   return { jobs, hasMore: jobs.length >= limit, nextDueAt: undefined };
 }
 
+/** Due jobs of each priority above the default one, with their place in the order of all. */
+const URGENT = Array.from({ length: MAX_PRIORITY - DEFAULT_PRIORITY }, (_, n) => {
+  const priority = DEFAULT_PRIORITY + 1 + n;
+  const aheadMs = -orderMs({ dueAt: new Date(0), priority });
+  return `SELECT * FROM (SELECT rid, host, due_at - ${aheadMs} AS position FROM jobs
+    INDEXED BY jobs_urgent WHERE crawler_id = ?1 AND gen = ?2 AND state <> 'running'
+    AND priority > 5 AND priority = ${priority} AND due_at <= ?3 ORDER BY due_at, rid LIMIT ?4)`;
+});
+
+/** The next job of one priority, where jobs of several are merged. */
+interface Head {
+  readonly row: SqlRow;
+  readonly order: number;
+  readonly rest: Iterator<SqlRow>;
+}
+
+/** Empty at the end. */
+function headOf(rest: Iterator<SqlRow>): Head[] {
+  const { value: row, done } = rest.next();
+  if (done === true) return [];
+  const order = orderMs({ dueAt: toDate(row.due_at), priority: Number(row.priority) });
+  return [{ row, order, rest }];
+}
+
+const isBefore = (one: Head, other: Head): boolean =>
+  one.order < other.order ||
+  (one.order === other.order && String(one.row.rid) < String(other.row.rid));
+
+/** Merges jobs that are ordered within each priority. Reads one more of each than are taken. */
+function* inOrder(byPriority: readonly Iterable<SqlRow>[]): Iterable<SqlRow> {
+  const [only, ...others] = byPriority;
+  if (only !== undefined && others.length === 0) return yield* only;
+  const sources = byPriority.map((rows) => rows[Symbol.iterator]());
+  try {
+    const heads = sources.flatMap(headOf);
+    while (heads.length > 0) {
+      const first = heads.reduce((least, head) => (isBefore(head, least) ? head : least));
+      yield first.row;
+      heads.splice(heads.indexOf(first), 1, ...headOf(first.rest));
+    }
+  } finally {
+    for (const source of sources) source.return?.();
+  }
+}
+
 function lookByHosts(
   sql: Sql,
   { crawlerId, purges, hasPriorities }: Queue,
@@ -64,7 +107,6 @@ function lookByHosts(
 ): LookReceipt {
   const { limit, maxBytes = Number.POSITIVE_INFINITY, except = [], hosts } = look;
   const nowMs = now.getTime();
-  const lastOrder = nowMs + (hasPriorities ? MAX_ORDER_MS : 0);
   // The run has few jobs of most hosts: to pass over them here costs less than for each host a query
   // that knows them all.
   const has = new Set(except);
@@ -78,20 +120,42 @@ function lookByHosts(
   const fits = (row: SqlRow): boolean =>
     jobs.length < limit && (jobs.length === 0 || bytes + Number(row.size) <= maxBytes);
 
-  /** Takes due jobs of one host. Returns whether the host has more of them than `most`. */
-  function take(host: string, most: number): boolean {
-    const rows = sql.each(
-      `SELECT * FROM jobs INDEXED BY jobs_by_host WHERE ${WAITS} AND host = ? AND ${ORDER} <= ?
-        AND due_at <= ? AND ${MAY_START} ORDER BY ${ORDER}, rid`,
+  /** The priorities of the jobs of one host. */
+  function prioritiesOf(host: string): number[] {
+    if (!hasPriorities) return [DEFAULT_PRIORITY];
+    const priorities: number[] = [];
+    for (;;) {
+      const row = sql.get(
+        `SELECT priority FROM jobs INDEXED BY jobs_by_host WHERE ${WAITS} AND host = ? AND priority > ?
+          ORDER BY priority LIMIT 1`,
+        crawlerId,
+        purges,
+        host,
+        priorities.at(-1) ?? -1,
+      );
+      if (row === undefined) return priorities;
+      priorities.push(Number(row.priority));
+    }
+  }
+
+  /** Due jobs of one host and priority. Statements that are read at once have texts of their own. */
+  function dueOf(host: string, priority: number): Iterable<SqlRow> {
+    return sql.each(
+      `SELECT * FROM jobs INDEXED BY jobs_by_host WHERE ${WAITS} AND host = ?
+        AND priority = ${priority} AND due_at <= ? AND ${MAY_START} ORDER BY due_at, rid`,
       crawlerId,
       purges,
       host,
-      lastOrder,
       nowMs,
       nowMs,
     );
+  }
+
+  /** Takes due jobs of one host. Returns whether the host has more of them than `most`. */
+  function take(host: string, most: number): boolean {
+    const byPriority = prioritiesOf(host).map((priority) => dueOf(host, priority));
     let taken = 0;
-    for (const row of rows) {
+    for (const row of inOrder(byPriority)) {
       const rid = String(row.rid);
       if (has.has(rid)) continue;
       if (taken === most) return true;
@@ -123,14 +187,13 @@ function lookByHosts(
   function urgentHosts(): Map<string, number> {
     const urgent = new Map<string, number>();
     if (!hasPriorities) return urgent;
+    const most = limit + has.size;
     const rows = sql.all(
-      `SELECT rid, host FROM jobs INDEXED BY jobs_urgent WHERE ${WAITS} AND priority > 5
-        AND ${ORDER} <= ? AND due_at <= ? ORDER BY ${ORDER}, rid LIMIT ?`,
+      `SELECT rid, host FROM (${URGENT.join(' UNION ALL ')}) ORDER BY position, rid LIMIT ?4`,
       crawlerId,
       purges,
       nowMs,
-      nowMs,
-      limit + has.size,
+      most,
     );
     for (const row of rows) {
       const host = String(row.host);

@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { listings } from '../../../src/store/sqlite/listings.ts';
+import { look } from '../../../src/store/sqlite/look.ts';
 import { migrate } from '../../../src/store/sqlite/migrations.ts';
 import { createSql, type Sql, type SqlValue } from '../../../src/store/sqlite/sql.ts';
 import { at } from './store-harness.ts';
@@ -109,6 +110,29 @@ test('every listing of the embedded store reads by an index, in its order', () =
   const found = seen.flatMap((statement) => faults(database, statement));
   expect(found).toHaveLength(1);
   expect(found[0]).toContain("state = 'sending'");
+  database.close();
+});
+
+test('a look from host to host reads no job that is not due', () => {
+  const database = new DatabaseSync(':memory:');
+  migrate(database);
+  database.exec(`INSERT INTO jobs (rid, crawler_id, account_id, host, state, due_at, priority, created_at, method,
+      url, parameters, callback_headers)
+    SELECT value, 'c', 'a', 'h', 'waiting', 1000 * value, 3 + value, 0, 'GET', '', '{}', '[]'
+    FROM json_each('[1,2,3,4,5]')`);
+  const seen: Statement[] = [];
+  const sql = noting(createSql(database), seen);
+  const queue = { crawlerId: 'c', purges: 0, hasPriorities: true };
+  const { jobs, nextDueAt } = look(sql, queue, { limit: 9 }, new Date(4_000));
+  expect(jobs.map(({ rid }) => rid)).toEqual(['4', '3', '2', '1']);
+  expect(nextDueAt).toEqual(new Date(5_000));
+  const due = seen.filter(({ text }) => text.includes('due_at <= ?'));
+  const searches = [...new Map(due.map((statement) => [statement.text, statement])).values()]
+    .flatMap((statement) => planOf(database, statement))
+    .filter((step) => step.startsWith('SEARCH'));
+  // Four steps of priority above the default, and the five priorities of the host.
+  expect(searches).toHaveLength(9);
+  expect(searches.filter((step) => !step.includes('AND priority=? AND due_at<?)'))).toEqual([]);
   database.close();
 });
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { chargedBytes, chargedJobBytes } from '../../../src/domain/quotas.ts';
-import { migrations } from '../../../src/store/sqlite/migrations.ts';
+import { schemaSteps } from '../../../src/store/sqlite/schema-steps.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { createRecordingLogger } from '../../support/loggers.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -16,7 +16,7 @@ const DETAILS =
 test('a database of 0.1.0 keeps its counts, its details, and what its jobs are for', async () => {
   await using folder = await temporaryFolder();
   const database = new DatabaseSync(join(folder.path, 'queued-crawler.db'));
-  database.exec(migrations[0] ?? '');
+  database.exec(schemaSteps[0] ?? '');
   database.exec(`PRAGMA user_version = 12`);
   const job = makeJob(makeCrawler('a'), {
     url: 'https://example.com/ü',
@@ -57,7 +57,7 @@ test('a database of 0.1.0 keeps its counts, its details, and what its jobs are f
   const { store, query } = await openSqliteStore({ dataDir: folder.path, logger });
   await using _closing = { [Symbol.asyncDispose]: () => store.close() };
   const upgrades = logger.lines.filter(({ message }) => message.startsWith('the database is upgr'));
-  const of = 11 + migrations.length;
+  const of = 11 + schemaSteps.length;
   const versions = Array.from({ length: of - 12 }, (_, n) => ({ version: 13 + n, of }));
   expect(upgrades.map(({ fields }) => fields)).toEqual(versions);
   expect(await query('SELECT host, priority, unique_key FROM jobs', [])).toEqual([
