@@ -38,6 +38,8 @@ export interface CopyStep {
   readonly key: readonly [string] | readonly [string, string];
   /** The collection that the documents go into, if it has another name than the table. */
   readonly into?: string;
+  /** Whether rows may be long. Their column `size` says how long. */
+  readonly sized?: true;
   /** Whether MongoDB removes the documents by itself when their time is over, during the copy as well. */
   readonly expires?: true;
   readonly toDocument: (row: SqlRow) => CopiedDocument | Promise<CopiedDocument>;
@@ -73,12 +75,14 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'URLs in queues',
       table: 'jobs',
       key: ['rid'],
+      sized: true,
       toDocument: jobDocument,
     },
     {
       what: 'deliveries',
       table: 'deliveries',
       key: ['rid'],
+      sized: true,
       toDocument: async (row) => ({
         ...(await recordFields(row)),
         crawlerId: String(row.crawler_id),
@@ -96,6 +100,7 @@ export function copySteps(from: Source): CopyStep[] {
       what: 'stored results',
       table: 'results',
       key: ['rid'],
+      sized: true,
       toDocument: async (row) => ({
         ...(await recordFields(row)),
         scope: scopeKey({

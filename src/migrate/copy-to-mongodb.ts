@@ -27,7 +27,9 @@ export interface CopyOptions {
   readonly onProgress: (what: string, copied: number, of: number) => void;
 }
 
-const BATCH = 200;
+const BATCH_ROWS = 1_000;
+/** Of long rows and pages. One row is copied whatever it takes. */
+const BATCH_BYTES = 16 * 1_048_576;
 
 /**
  * Copies everything that the embedded database keeps, and returns the counts of both sides. An interrupted
@@ -69,8 +71,9 @@ export async function copyToMongodb(options: CopyOptions): Promise<CopyCount[]> 
     { upsert: true },
   );
   const counts: CopyCount[] = [];
+  const write = copy === null ? insertAll : replaceAll;
   for (const step of copySteps(from)) {
-    counts.push(await copyStep(options, progress, step, copy?.positions[step.what] ?? ''));
+    counts.push(await copyStep(options, progress, step, write, copy?.positions[step.what] ?? ''));
   }
   const days = await countRows(from, 'history');
   const copiedDays = await countDays(collections.counts);
@@ -83,11 +86,14 @@ export async function copyToMongodb(options: CopyOptions): Promise<CopyCount[]> 
   return counts;
 }
 
+type Write = (target: Collection<CopiedDocument>, documents: CopiedDocument[]) => Promise<unknown>;
+
 /** Copies the rows of one step that come after `start`. */
 async function copyStep(
   { from, to, onProgress }: CopyOptions,
   progress: Collection<CopyDocument>,
   step: CopyStep,
+  write: Write,
   start: string,
 ): Promise<CopyCount> {
   const { what, table, key } = step;
@@ -99,23 +105,34 @@ async function copyStep(
   const places = key.map(() => '?').join(', ');
   for (;;) {
     const isFirst = position === '';
-    const rows = await from.query(
-      `SELECT * FROM ${table} ${isFirst ? '' : `WHERE (${columns}) > (${places})`}
-        ORDER BY ${columns} LIMIT ${BATCH}`,
-      isFirst ? [] : valuesOf(position, key.length),
-    );
+    const after = `${table} ${isFirst ? '' : `WHERE (${columns}) > (${places})`} ORDER BY ${columns}`;
+    const values = isFirst ? [] : valuesOf(position, key.length);
+    const limit = step.sized === true ? await rowsThatFit(from, after, values) : BATCH_ROWS;
+    const rows = await from.query(`SELECT * FROM ${after} LIMIT ${limit}`, values);
     const last = rows.at(-1);
     if (last === undefined) {
       const there = await target.countDocuments();
       const isWhole = there === total || (step.expires === true && there < total);
       return { what, from: total, to: there, isWhole };
     }
-    await replaceAll(target, await Promise.all(rows.map(async (row) => step.toDocument(row))));
+    await write(target, await Promise.all(rows.map(async (row) => step.toDocument(row))));
     position = key.map((column) => String(last[column])).join('/');
     copied += rows.length;
     await progress.updateOne({ _id: 'copy' }, { $set: { [`positions.${what}`]: position } });
     onProgress(what, Math.min(copied, total), total);
   }
+}
+
+/** How many of the next rows make a batch. */
+async function rowsThatFit(
+  from: Source,
+  after: string,
+  values: readonly string[],
+): Promise<number> {
+  const rows = await from.query(`SELECT size FROM ${after} LIMIT ${BATCH_ROWS}`, values);
+  let bytes = 0;
+  const tooMany = rows.findIndex(({ size }) => (bytes += Number(size)) > BATCH_BYTES);
+  return tooMany === -1 ? BATCH_ROWS : Math.max(tooMany, 1);
 }
 
 /** The values of a key. The first one, an id, has no slash in it. */
@@ -159,6 +176,13 @@ async function countDays(counts: Collection<CountsDocument>): Promise<number> {
     days += Object.keys(part.days ?? {}).length;
   }
   return days;
+}
+
+function insertAll(
+  target: Collection<CopiedDocument>,
+  documents: CopiedDocument[],
+): Promise<unknown> {
+  return target.insertMany(documents, { ordered: false });
 }
 
 /** Inserts documents, and replaces those that an interrupted copy has inserted. */

@@ -27,7 +27,13 @@ async function migrate(from: string, to: string): Promise<boolean> {
   await assertReadable(databaseFile(from));
   const logger = pino({ level: 'silent' });
   await using stack = new AsyncDisposableStack();
-  const embedded = await openSqliteStore({ dataDir: from, logger });
+  const embedded = await openSqliteStore({
+    dataDir: from,
+    logger,
+    onUpgrade({ version, of }) {
+      process.stdout.write(`${from} is upgraded: version ${version} of ${of}\n`);
+    },
+  });
   stack.defer(() => embedded.store.close());
   const target = { uri: to, logger, continuesCopy: true };
   const mongodb = await openMongoStore(target).catch(nameOption);

@@ -2,9 +2,12 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { MongoClient } from 'mongodb';
+import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../src/domain/durations.ts';
+import { copyToMongodb } from '../../src/migrate/copy-to-mongodb.ts';
 import type { CopyDocument } from '../../src/store/mongo/unfinished-copy.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { NORMAL, startApp } from '../support/app.ts';
 import { startCommandLine } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
@@ -66,7 +69,10 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     const pool = { name: 'own', proxies: ['http://user:password@127.0.0.1:3128'] };
     const made = await app.rest('POST', `/proxies/${NORMAL}`, pool);
     expect(made.status, made.text).toBe(200);
-    const waiting = await push('store', 'later', 700);
+    const waiting = [
+      ...(await push('store', 'later', 1_000)),
+      ...(await push('store', 'more', 700)),
+    ];
     // The first item is refused, so the places of the others matter.
     const items = [{ url: 'not a URL' }, { url: `${site.url}/named` }];
     const named = { request_id: 'named', items };
@@ -101,7 +107,7 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     const broken = await migrate(app.dataDir, database.uri, /URLs in queues/);
     expect(broken.code).not.toBe(0);
     const moved = await migrate(app.dataDir, database.uri);
-    expect(moved.output).toMatch(/URLs in queues\s+701\s+701/);
+    expect(moved.output).toMatch(/URLs in queues\s+1701\s+1701/);
     expect(moved.output).toMatch(/stored results\s+40\s+40/);
     expect(moved.output).toMatch(/notices to be sent\s+1\s+1/);
     expect(moved.code).toBe(0);
@@ -138,8 +144,35 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     await after.rest('POST', `/crawler/${NORMAL}/store/unpause`);
     await eventually(async () => {
       const { json } = await after.rest('GET', `/crawler/${NORMAL}/stats`);
-      expect(json).toMatchObject({ completed: 746, queue: { waiting: 0 } });
+      expect(json).toMatchObject({ completed: 1_746, queue: { waiting: 0 } });
     });
+  });
+
+  test('copies long rows a few at once', async () => {
+    await using folder = await temporaryFolder();
+    await using database = testDatabase();
+    await using app = await startApp({ dataDir: folder.path });
+    await app.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
+    await app.rest('POST', `/crawler/${NORMAL}/store/pause`);
+    const items = Array.from({ length: 5 }, (_, n) => ({ url: `http://127.0.0.1:1/${n}` }));
+    await app.rest('POST', `/crawler/${NORMAL}/store/push_batch`, { items });
+    await app.stop();
+    const sqlite = new DatabaseSync(join(folder.path, 'queued-crawler.db'));
+    sqlite.exec(
+      'UPDATE jobs SET size = CASE WHEN rid IN (SELECT rid FROM jobs ORDER BY rid LIMIT 3) THEN 9000000 ELSE 9000 END',
+    );
+    sqlite.close();
+    const from = await openSqliteStore({ dataDir: folder.path, logger: pino({ enabled: false }) });
+    const target = await MongoClient.connect(database.uri);
+    const copied: number[] = [];
+    await copyToMongodb({
+      from,
+      to: target.db(),
+      onProgress: (what, rows) => void (what === 'URLs in queues' && copied.push(rows)),
+    });
+    await target.close();
+    await from.store.close();
+    expect(copied).toEqual([1, 2, 5]);
   });
 
   test('a killed migrate leaves nothing running, and a service refuses its unfinished copy', async () => {
@@ -149,7 +182,7 @@ describe.skipIf(mongodbUri === '')('npm run migrate', () => {
     await using app = await startApp({ dataDir: folder.path });
     await app.rest('POST', `/crawler/${NORMAL}`, { name: 'store' });
     await app.stop();
-    const held = gate.hold((command) => command.update === 'accounts');
+    const held = gate.hold((command) => command.insert === 'accounts');
     const args = ['migrate', '--from', folder.path, '--to', gate.uri];
     await using copying = startCommandLine(args, { env: { HOME: folder.path } });
     await held.reached;

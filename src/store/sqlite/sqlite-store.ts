@@ -5,6 +5,7 @@ import { heldDeliveries } from '../held-deliveries.ts';
 import type { Store, TurnWork } from '../store.ts';
 import type { ThreadStore } from './in-thread.ts';
 import { longestHosts } from './longest-hosts.ts';
+import type { UpgradeStep } from './migrations.ts';
 import { createPageWriter, ONE_WRITE_BYTES } from './page-writer.ts';
 import { preparePrivateFile } from './private-file.ts';
 import { toReceipt, toRows } from './push-rows.ts';
@@ -20,6 +21,8 @@ export interface SqliteStoreOptions {
   readonly logger: Logger;
   /** Called once when the database is lost for good. */
   readonly onFatal?: (error: Error) => void;
+  /** Called before each step of an upgrade; logs it by default. */
+  readonly onUpgrade?: (step: UpgradeStep) => void;
 }
 
 /** The open store, and its database for the scheduler's tables. */
@@ -50,11 +53,13 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
       if (Math.abs(byMs) < LARGE_MS) return;
       logger.warn({ byMs }, "the machine's clock was set; what waits is due as before");
     },
-    onUpgrade({ version, of }) {
-      const text =
-        'the database is upgraded; a large one takes minutes, and a stop waits for the step';
-      logger.info({ version, of }, text);
-    },
+    onUpgrade:
+      options.onUpgrade ??
+      ((step) => {
+        const text =
+          'the database is upgraded; a large one takes minutes, and a stop waits for the step';
+        logger.info(step, text);
+      }),
   });
   const { clock } = database;
   const upkeep = createUpkeep(database);
