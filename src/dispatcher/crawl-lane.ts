@@ -136,7 +136,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   const waits = (): boolean => waitingSlot.waits || waitingMemory.waits;
 
   /** Starts the crawl of the first job ahead, in its slot and with its memory. */
-  function startCrawl({ dueAt, ...queued }: DueJob, by: Crawler, grants: CrawlGrants): void {
+  function startCrawl(due: DueJob, by: Crawler, grants: CrawlGrants): void {
+    const { dueAt, ...queued } = due;
     const { rid } = queued;
     const attempt = queued.attempt + 1;
     const startedAt = clock.now();
@@ -144,8 +145,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     const job: QueuedJob = { ...queued, state: 'running', attempt, firstTriedAt };
     const controller = new AbortController();
     board.start({ rid, attempt, startedAt }, controller);
-    const isPaced = lanes.started({ ...queued, dueAt }, startedAt.getTime());
-    ahead.started({ ...queued, dueAt });
+    const isPaced = lanes.started(due, startedAt.getTime());
+    ahead.started(due);
     deps.jobLog?.started(job);
     deps.onStart?.(startedAt.getTime() - dueAt.getTime());
     void crawl(job, by, controller.signal, grants, isPaced).finally(() => {

@@ -149,10 +149,7 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
   }
 
   function away(
-    {
-      reason,
-      retryAfterMs = 0,
-    }: { readonly reason: string; readonly retryAfterMs?: number | undefined },
+    { reason, retryAfterMs = 0 }: Extract<HostAnswer, { kind: 'away' }>,
     startedMs: number,
     nowMs: number,
   ): boolean {
