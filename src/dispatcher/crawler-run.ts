@@ -6,8 +6,7 @@ import { createRunLoop, type RunLoop, type RunLoopDeps } from './run-loop.ts';
 import { createRunStates, watchLease } from './run-state.ts';
 
 /** What one run needs in addition to the dispatcher's own. */
-export interface CrawlerRunDeps
-  extends Omit<RunLoopDeps, 'signal' | 'lease' | 'isHelper' | 'states'> {
+export interface CrawlerRunDeps extends Omit<RunLoopDeps, 'signal' | 'lease' | 'states'> {
   readonly task: Pick<Task, 'signal' | 'touch'>;
   /** Takes a share of a crawler that another process leads. Absent for the lead itself. */
   readonly join?: (now: Date) => Promise<Lease | undefined>;
@@ -78,8 +77,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
 
   /** Runs the loop. Returns until when the crawler's endpoint takes nothing. */
   async function runLoop(lease: Lease): Promise<Date | undefined> {
-    const isHelper = join !== undefined;
-    const current = createRunLoop({ ...deps, signal: task.signal, lease, isHelper, states });
+    const current = createRunLoop({ ...deps, signal: task.signal, lease, states });
     loop = current;
     if (isOutdated) current.changed();
     const leave = keep(lease, current);

@@ -99,7 +99,7 @@ export interface DeliveryLane {
   /** Gives back to the store what the endpoint does not take soon. */
   giveBackLate(): void;
   abortAll(reason: WorkAborted): void;
-  /** Stops waiting for room. */
+  /** Aborts and drops everything, and gives all room back. */
   close(): void;
 }
 
@@ -290,6 +290,14 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     return new Set(ended.filter(({ kind }) => kind === 'delivery').slice(0, most));
   }
 
+  function abortAll(reason: WorkAborted): void {
+    posts.abortAll(reason);
+    if (reason.end === 'released') giveBack(0);
+    for (const { held } of queue.values()) for (const grant of held) grant.release();
+    queue.clear();
+    clearTimeout(timer);
+  }
+
   return {
     get inFlight() {
       return posts.size;
@@ -374,15 +382,9 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     giveBackLate() {
       if (crawler !== undefined && queue.size > 0) giveBackBeyond(mostAhead(crawler));
     },
-    abortAll(reason) {
-      posts.abortAll(reason);
-      if (reason.end === 'released') giveBack(0);
-      for (const { held } of queue.values()) for (const grant of held) grant.release();
-      queue.clear();
-      clearTimeout(timer);
-    },
+    abortAll,
     close() {
-      clearTimeout(timer);
+      abortAll(new WorkAborted('dropped'));
       paced?.leave();
       claimMemory.stopWaiting();
     },

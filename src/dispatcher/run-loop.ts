@@ -1,5 +1,6 @@
 import type { Crawler } from '../domain/crawler.ts';
 import { isUnavailable } from '../domain/errors.ts';
+import { isShare } from '../store/share-store.ts';
 import type { CrawlerChanges, Lease } from '../store/store.ts';
 import { createCrawlLane } from './crawl-lane.ts';
 import { createDeliveryLane } from './delivery-lane.ts';
@@ -21,8 +22,6 @@ export interface RunLoopDeps extends DispatcherDeps {
   /** Aborted when the run should drain. */
   readonly signal: AbortSignal;
   readonly lease: Lease;
-  /** Whether the lease is a share of a crawler that another process leads. */
-  readonly isHelper: boolean;
   /** The crawler as it was when the run was made. */
   readonly crawler: Crawler;
   readonly paces: DeliveryPaces;
@@ -73,7 +72,8 @@ const HELPER_IDLE_MS = 3_000;
  * slots start what was read before; the next turn writes that. `run-steps.ts` decides, the loop acts.
  */
 export function createRunLoop(deps: RunLoopDeps): RunLoop {
-  const { store, clock, logger, shared, crawlerId, timing, states, isHelper } = deps;
+  const { store, clock, logger, shared, crawlerId, timing, states } = deps;
+  const isHelper = isShare(deps.lease);
   const pause = createWakeableSleep();
   const shareDeps = { shares: store.shares, roomFor: deps.roomFor };
   const share = isHelper ? createHelperShare(shareDeps, deps.lease) : createLeadShare(shareDeps);
@@ -90,7 +90,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     limit: share.limit,
     jobLog,
   });
-  const deliveries = createDeliveryLane({ ...parts, mayPost: states.hasLease });
+  const deliveries = createDeliveryLane({ ...parts, isHelper, mayPost: states.hasLease });
   const takeTurn = createRunTurn({ ...deps, crawls, deliveries, jobLog });
   const idleReleaseMs = isHelper ? HELPER_IDLE_MS : timing.idleReleaseMs;
   let releaseAtMs = nowMs() + idleReleaseMs;
@@ -234,11 +234,11 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     return deliveries.isWaiting && pausedMs < timing.idleReleaseMs;
   }
 
-  /** Until something is due; a wake ends it before. */
+  /** Until something is due; a wake ends it before, as at the end of the lease. */
   async function rest(): Promise<void> {
     const idleMs = isBusy() ? timing.pollMs : Math.min(timing.pollMs, timing.idleReleaseMs);
     const turnMs = hasTurnWork(backlog()) ? Math.max(0, nextTurnMs - nowMs()) : idleMs;
-    const due = [crawls.nextDueAt, deliveries.nextDueAt, states.endsAt].map((moment) =>
+    const due = [crawls.nextDueAt, deliveries.nextDueAt].map((moment) =>
       moment === undefined ? timing.pollMs : Math.max(0, moment.getTime() - nowMs()),
     );
     await pause.sleep(Math.min(turnMs, ...due));
@@ -302,7 +302,6 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     pausedUntil: deliveries.pausedUntil,
     close() {
       crawls.close();
-      deliveries.abortAll(new WorkAborted('dropped'));
       deliveries.close();
     },
   };

@@ -47,8 +47,6 @@ export interface RunStates {
   readonly current: RunState;
   /** Whether the run may act for its crawler now. */
   hasLease(): boolean;
-  /** When it may no longer, unless the lease is renewed before. */
-  readonly endsAt: Date | undefined;
   /**
    * The state while the run dispatches; undefined when it is over, which a lapsed lease makes it.
    */
@@ -86,9 +84,6 @@ export function createRunStates(clock: Clock): RunStates {
       return state;
     },
     hasLease,
-    get endsAt() {
-      return 'lease' in state ? new Date(state.leaseUntilMs - MARGIN_MS) : undefined;
-    },
     active() {
       if (!hasLease()) end('lease_lost');
       return 'lease' in state ? state : undefined;
@@ -117,8 +112,9 @@ export function watchLease(
 ): () => void {
   let timer: NodeJS.Timeout | undefined;
   const check = (): void => {
-    if (states.active() === undefined) return watch.onEnd();
-    const leftMs = (states.endsAt?.getTime() ?? 0) - watch.clock.now().getTime();
+    const active = states.active();
+    if (active === undefined) return watch.onEnd();
+    const leftMs = active.leaseUntilMs - MARGIN_MS - watch.clock.now().getTime();
     timer = setTimeout(check, Math.min(Math.max(0, leftMs), watch.lookMs));
   };
   check();
