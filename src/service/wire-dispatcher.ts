@@ -1,6 +1,6 @@
 import { createDispatcher, type Dispatcher } from '../dispatcher/dispatcher.ts';
 import type { TimedWork } from '../domain/tracing.ts';
-import { BASE_BYTES } from '../threads/crawl-threads.ts';
+import { BASE_BYTES } from '../threads/thread-messages.ts';
 import type { Quotas } from './accounts/quotas.ts';
 import type { CrawlerAccess } from './crawlers/crawler-access.ts';
 import type { CrawlJobs } from './crawls/crawl-job.ts';

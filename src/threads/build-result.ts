@@ -2,7 +2,7 @@ import type { BodyCoding, CodedBody } from '../domain/body-coding.ts';
 import { defined } from '../domain/defined.ts';
 import { type DeliveryMode, deliveryModes } from '../domain/delivery-mode.ts';
 import { discard } from '../domain/discard.ts';
-import type { CrawlRequest } from '../domain/job.ts';
+import type { CrawlRequest, QueuedJob } from '../domain/job.ts';
 import type { CrawlStep } from '../domain/job-try.ts';
 import type { CrawlParameters } from '../domain/parameters.ts';
 import type { CrawlStatus, ResultDetails } from '../domain/result.ts';
@@ -32,21 +32,12 @@ export type ResultSpec =
       /** Set when storage keeps a copy. */
       readonly rid: string | undefined;
     }
-  | {
+  | (Pick<QueuedJob, 'rid' | 'againOf' | 'batch' | 'metadata' | 'climbed'> & {
       readonly kind: 'record';
-      readonly rid: string;
       readonly delivery: DeliveryMode;
-      /** See `Job.againOf`. */
-      readonly againOf?: string | undefined;
       /** See `ResultDetails.rung`. */
       readonly rung?: string | undefined;
-      /** See `QueuedJob.climbed`. */
-      readonly climbed?: string | undefined;
-      /** See `Job.batch`. */
-      readonly batch?: string | undefined;
-      /** See `Job.metadata`. */
-      readonly metadata?: string | undefined;
-    };
+    });
 
 /** What a result is built from. */
 export interface ResultInput {

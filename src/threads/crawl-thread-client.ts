@@ -5,7 +5,12 @@ import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { RefusedConnection } from '../net/create-http-client.ts';
 import type { CrawlResult } from './build-result.ts';
 import { ThreadLost } from './thread-lost.ts';
-import type { CrawlThreadSettings, FromCrawlThread, ToCrawlThread } from './thread-messages.ts';
+import {
+  BASE_BYTES,
+  type CrawlThreadSettings,
+  type FromCrawlThread,
+  type ToCrawlThread,
+} from './thread-messages.ts';
 import {
   NOBODY,
   startWatchedThread,
@@ -75,7 +80,6 @@ const MAX_ID = 0x7fff_fffe;
 /** Starts a thread. */
 export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient {
   const { memory, logger } = deps;
-  const { baseBytes } = deps.settings;
   const pending = createTransientMap<number, Pending>();
   let lastId = 0;
   let largeBytes = 0;
@@ -129,7 +133,7 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
 
   async function grant(id: number, request: Pending, bytes: number): Promise<void> {
     try {
-      const held = await memory.acquire(request.claimant, bytes - baseBytes, request.signal);
+      const held = await memory.acquire(request.claimant, bytes - BASE_BYTES, request.signal);
       if (pending.get(id) !== request) return held.release();
       giveBack(request);
       request.held = held;

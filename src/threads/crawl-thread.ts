@@ -14,11 +14,12 @@ import { readBody } from '../engine/http/read-body.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import { createHttpClient } from '../net/create-http-client.ts';
 import type { Room } from '../net/http-client.ts';
-import { buildResult, type CrawlResult, needsDocument } from './build-result.ts';
+import { buildResult, needsDocument, type ResultInput } from './build-result.ts';
 import { largeBodies } from './large-bodies.ts';
 import { watchService } from './service-beat.ts';
 import { createStartQueue } from './start-queue.ts';
 import {
+  BASE_BYTES,
   type CrawlThreadSettings,
   type FromCrawlThread,
   type ToCrawlThread,
@@ -45,7 +46,7 @@ const port = parentPort;
 if (port === null) throw new Error('this file is a worker');
 yieldToService();
 const settings = workerData as CrawlThreadSettings;
-const { network, limits, identity, baseBytes, state: buffer } = settings;
+const { network, limits, identity, state: buffer } = settings;
 const state = threadState(buffer);
 const { post } = createBatchedPort<FromCrawlThread>(port);
 const running = createTransientMap<number, Running>();
@@ -86,7 +87,7 @@ const engine = createHttpEngine({
 /** Room for one crawl's bodies: the base, and the bytes that the service grants beyond it. */
 function createRoom(id: number, crawl: Running): Room {
   const room = {
-    bytes: baseBytes,
+    bytes: BASE_BYTES,
     async grow(wanted: number): Promise<void> {
       const granted = Promise.withResolvers<void>();
       crawl.roomGranted = granted.resolve;
@@ -95,8 +96,8 @@ function createRoom(id: number, crawl: Running): Room {
       room.bytes = wanted;
     },
     reset(): void {
-      if (room.bytes === baseBytes) return;
-      room.bytes = baseBytes;
+      if (room.bytes === BASE_BYTES) return;
+      room.bytes = BASE_BYTES;
       post({ kind: 'gives', id });
     },
   };
@@ -131,7 +132,9 @@ function sendPage(id: number, page: Page): void {
   post({ kind: 'page', id, page: { ...page, coded: undefined } }, transferable(page.body));
 }
 
-function sendResult(id: number, page: Page, result: CrawlResult): void {
+async function sendResult(id: number, input: ResultInput, claimant: Claimant): Promise<void> {
+  const { page } = input;
+  const result = await state.during(id, () => buildResult(input, claimant, starts.isShared()));
   const isKept = [result.body, result.plain].some((kept) => kept?.buffer === page.body.buffer);
   if (!isKept) discard(page.body);
   post({ kind: 'result', id, result }, transferable(result.body, result.packed, result.plain));
@@ -146,14 +149,7 @@ async function perform(
 ): Promise<void> {
   const { id } = message;
   if (message.kind === 'build') {
-    const { claimant, input } = message;
-    const { page } = input;
-    sendResult(
-      id,
-      page,
-      await state.during(id, () => buildResult(input, claimant, starts.isShared())),
-    );
-    return;
+    return sendResult(id, message.input, message.claimant);
   }
   const crawl: Running = { abort: new AbortController(), roomGranted: undefined };
   running.set(id, crawl);
@@ -172,8 +168,7 @@ async function perform(
     const page = await engine.crawl(task, crawl.abort.signal);
     const { spec } = message;
     if (needsDocument(page, task.request)) return sendPage(id, page);
-    const input = { page, request: task.request, spec };
-    sendResult(id, page, await state.during(id, () => buildResult(input, task, starts.isShared())));
+    await sendResult(id, { page, request: task.request, spec }, task);
   } finally {
     running.delete(id);
   }

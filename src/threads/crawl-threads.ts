@@ -11,7 +11,7 @@ import {
 } from './crawl-thread-client.ts';
 import type { DocumentThreads } from './document-threads.ts';
 import { ThreadLost } from './thread-lost.ts';
-import { type CrawlThreadSettings, transferable } from './thread-messages.ts';
+import { BASE_BYTES, type CrawlThreadSettings, transferable } from './thread-messages.ts';
 import { createThreadRouting } from './thread-routing.ts';
 
 /** One crawl, and what its page becomes. */
@@ -41,9 +41,6 @@ export interface Built {
   readonly held?: Grant | undefined;
 }
 
-/** The memory that a caller reserves for each crawl before it starts it. */
-export const BASE_BYTES = 64 * 1_024;
-
 /**
  * The threads in which pages are crawled and results are built, in addition to the service's own.
  * Calls reject with {@link ThreadLost} when their thread ended, and with the signal's reason when
@@ -71,7 +68,7 @@ export interface CrawlThreadsDeps {
   readonly sharedThreads?: number;
   /** Whether an account that crawls alone uses all of them, for one host, too; default yes. */
   readonly spreads?: boolean;
-  readonly settings: Omit<CrawlThreadSettings, 'state' | 'baseBytes'>;
+  readonly settings: Omit<CrawlThreadSettings, 'state'>;
   /** The process's memory budget, in bytes. */
   readonly memory: FairPool;
   readonly documents: DocumentThreads;
@@ -214,11 +211,9 @@ function createThreadPool(deps: CrawlThreadsDeps) {
 
   function start(index: number): CrawlThreadClient {
     const { program = PROGRAM, maxHeapMb = MAX_HEAP_MB, onRefused } = deps;
-    const settings = { ...deps.settings, baseBytes: BASE_BYTES };
     const client = startCrawlThread({
       ...deps,
       program,
-      settings,
       maxHeapMb,
       onRefused,
       onEnd() {

@@ -14,9 +14,13 @@ export interface CrawlThreadSettings {
   readonly network: NetworkSettings;
   readonly limits: HttpEngineDeps['limits'];
   readonly identity?: HttpEngineDeps['identity'];
-  /** Bytes of bodies that a crawl may hold before it asks for more. */
-  readonly baseBytes: number;
 }
+
+/**
+ * The memory that a caller reserves for each crawl before it starts it, in bytes: what the crawl may
+ * hold before it asks for more.
+ */
+export const BASE_BYTES = 64 * 1_024;
 
 /** From the service to a crawl thread. */
 export type ToCrawlThread =

@@ -10,8 +10,9 @@ import type { CrawlStatus, ResultDetails } from '../../domain/result.ts';
 import { createRid } from '../../domain/rid.ts';
 import { failedPage } from '../../engine/failed-page.ts';
 import type { Store } from '../../store/store.ts';
-import { BASE_BYTES, type Crawled, type CrawlOrder } from '../../threads/crawl-threads.ts';
+import type { Crawled, CrawlOrder } from '../../threads/crawl-threads.ts';
 import { ThreadLost } from '../../threads/thread-lost.ts';
+import { BASE_BYTES } from '../../threads/thread-messages.ts';
 import type { Quotas } from '../accounts/quotas.ts';
 import { ASYNC_CRAWLER, ensureAsyncCrawler } from '../crawlers/async-crawler.ts';
 import {

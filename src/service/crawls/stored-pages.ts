@@ -12,7 +12,8 @@ import {
   type Grant,
 } from '../../fairness/fair-pool.ts';
 import type { Store } from '../../store/store.ts';
-import { BASE_BYTES, type CrawlThreads } from '../../threads/crawl-threads.ts';
+import type { CrawlThreads } from '../../threads/crawl-threads.ts';
+import { BASE_BYTES } from '../../threads/thread-messages.ts';
 import type { Crawling } from './crawling.ts';
 
 /** What serving stored pages works with. */

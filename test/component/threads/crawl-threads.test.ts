@@ -9,13 +9,10 @@ import type { CrawlTask } from '../../../src/engine/engine.ts';
 import { createFairPool, type FairPool } from '../../../src/fairness/fair-pool.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import type { ResultSpec } from '../../../src/threads/build-result.ts';
-import {
-  BASE_BYTES,
-  type CrawlThreads,
-  createCrawlThreads,
-} from '../../../src/threads/crawl-threads.ts';
+import { type CrawlThreads, createCrawlThreads } from '../../../src/threads/crawl-threads.ts';
 import { createDocumentThreads } from '../../../src/threads/document-threads.ts';
 import { ThreadLost } from '../../../src/threads/thread-lost.ts';
+import { BASE_BYTES } from '../../../src/threads/thread-messages.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createRecordingLogger, type RecordingLogger } from '../../support/loggers.ts';
 import { type Site, startSite } from '../../support/site.ts';

@@ -6,12 +6,8 @@ import { createFairPool } from '../../../src/fairness/fair-pool.ts';
 import type { Crawling } from '../../../src/service/crawls/crawling.ts';
 import { withStoredPages } from '../../../src/service/crawls/stored-pages.ts';
 import { buildResult } from '../../../src/threads/build-result.ts';
-import {
-  BASE_BYTES,
-  type Crawled,
-  type CrawlOrder,
-  type CrawlThreads,
-} from '../../../src/threads/crawl-threads.ts';
+import type { Crawled, CrawlOrder, CrawlThreads } from '../../../src/threads/crawl-threads.ts';
+import { BASE_BYTES } from '../../../src/threads/thread-messages.ts';
 import { eventually } from '../../support/eventually.ts';
 import { createFrozenClock } from '../../support/test-clock.ts';
 
