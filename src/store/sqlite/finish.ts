@@ -10,7 +10,7 @@ import { rememberedPurgeCount, wakeBy } from './lease.ts';
 import { type PlacedRecord, placedBytes, placePage } from './pages.ts';
 import { takeResultNumbers } from './result-order.ts';
 import { insertRow, type Sql, type SqlRow, toMs, toOptionalText } from './sql.ts';
-import { endKey } from './unique-keys.ts';
+import { freeKey } from './unique-keys.ts';
 
 /** Ends jobs outside of a run; see `QueueStore.finish`. */
 export function finish(sql: Sql, outcomes: readonly JobOutcome[], now: Date): Verdict[] {
@@ -97,7 +97,7 @@ function endJob(
     return 'won';
   }
   sql.run(REMOVE, outcome.rid);
-  endKey(sql, crawlerId, outcome.rid, job.uniqueKey);
+  freeKey(sql, crawlerId, { rid: outcome.rid, key: job.uniqueKey }, 'ended');
   const { accountId, size, state, batchId } = job;
   if (batchId !== undefined) changes.addBatchEnd(batchId, outcome.record);
   changes.move(size, state);

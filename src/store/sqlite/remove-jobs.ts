@@ -26,7 +26,7 @@ export function removeJobs(
   );
   const counts = createCounts();
   for (const row of rows) {
-    freeKey(sql, crawlerId, String(row.rid), row.unique_key);
+    freeKey(sql, crawlerId, { rid: String(row.rid), key: row.unique_key }, 'removed');
     const state = row.state as QueuedJob['state'];
     counts.of(crawlerId).remove({ state, size: Number(row.size) }, end);
   }

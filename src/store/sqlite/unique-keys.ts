@@ -43,22 +43,20 @@ export function takeKey(
   );
 }
 
-/** Frees the key of a job that has ended, unless it holds until a time; `key` is the job's column. */
-export function endKey(sql: Sql, crawlerId: string, rid: string, key: SqlValue | undefined): void {
+/**
+ * Frees the key of a job that is gone; one that holds until a time only if the job was removed. `key`
+ * is the job's column.
+ */
+export function freeKey(
+  sql: Sql,
+  crawlerId: string,
+  { rid, key }: { readonly rid: string; readonly key: SqlValue | undefined },
+  how: 'ended' | 'removed',
+): void {
   if (typeof key !== 'string') return;
+  const which = how === 'ended' ? 'rid = ? AND until IS NULL' : 'rid = ?';
   sql.run(
-    'DELETE FROM unique_keys WHERE crawler_id = ? AND key = ? AND rid = ? AND until IS NULL',
-    crawlerId,
-    key,
-    rid,
-  );
-}
-
-/** Frees the key of a job that was removed. */
-export function freeKey(sql: Sql, crawlerId: string, rid: string, key: SqlValue | undefined): void {
-  if (typeof key !== 'string') return;
-  sql.run(
-    'DELETE FROM unique_keys WHERE crawler_id = ? AND key = ? AND rid = ?',
+    `DELETE FROM unique_keys WHERE crawler_id = ? AND key = ? AND ${which}`,
     crawlerId,
     key,
     rid,
