@@ -6,9 +6,9 @@ import { defined } from '../domain/defined.ts';
 import { getOrInsert } from '../domain/get-or-insert.ts';
 import type { QueuedJob } from '../domain/job.ts';
 import type { AccountUsage } from '../domain/quotas.ts';
-import type { CrawlRecord } from '../domain/result.ts';
 import type { DayCounts, DayField } from '../domain/stats.ts';
-import { type FailedTry, type Tally, tallyEnd } from '../domain/tally.ts';
+import { type FailedTry, resultEnd, type Tally, tallyDelivery, tallyEnd } from '../domain/tally.ts';
+import type { DeliveryOutcome } from './delivery-store.ts';
 import type { JobOutcome } from './queue-store.ts';
 
 /** The numbers that are kept of a crawler. */
@@ -53,8 +53,14 @@ export interface CountChanges {
   addTally(tally: Tally): void;
   /** Adds a try that failed for a transient reason. */
   addRetry(outcome: Extract<JobOutcome, { kind: 'retry' }>): void;
-  /** Adds the end of a crawl to its batch. */
-  addBatchEnd(batchId: string, record: Pick<CrawlRecord, 'cbStatus' | 'details'>): void;
+  /** Adds the end of a job whose result is kept, and takes `keptBytes` of the account's storage. */
+  addResult(
+    job: JobSize & { readonly batchId?: string | undefined },
+    outcome: Extract<JobOutcome, { kind: 'stored' | 'delivery' }>,
+    keptBytes: number,
+  ): void;
+  /** Adds the end of a delivery attempt. */
+  addSettled(outcome: DeliveryOutcome): void;
   /** Sets the moment to that of the write. */
   happened(moment: keyof CrawlerMoments): void;
   /** Moves a job from its state to another; undefined for one that was or is not there. */
@@ -117,11 +123,23 @@ export function createCountChanges(): CountChanges {
       const day = climbed === undefined ? (['retries'] as const) : (['retries', 'climbs'] as const);
       changes.addTally({ day, ...defined({ tookMs }), failed });
     },
-    addBatchEnd(batchId, record) {
-      addEnd(
-        getOrInsert(batchEnds, batchId, () => ({ completed: 0, failures: {} })),
-        record,
-      );
+    addResult({ state, size, batchId }, { kind, record, billed, timedOut, tookMs }, keptBytes) {
+      const { cbStatus, details } = record;
+      const { failure } = details;
+      if (batchId !== undefined) {
+        const ends = getOrInsert(batchEnds, batchId, () => ({ completed: 0, failures: {} }));
+        addEnd(ends, record);
+      }
+      changes.move(size, state);
+      changes.addStored(keptBytes);
+      const end = resultEnd(cbStatus);
+      changes.addTally(tallyEnd({ end, cbStatus, billed, timedOut, failure, tookMs }));
+      if (kind === 'delivery') changes.add('deliveriesPending', 1);
+    },
+    addSettled(outcome) {
+      changes.addTally(tallyDelivery(outcome));
+      const { kind } = outcome;
+      if (kind === 'delivered' || kind === 'failed') changes.add('deliveriesPending', -1);
     },
     happened: (moment) => void moments.add(moment),
     move(size, from, to) {

@@ -1,8 +1,6 @@
 import type { Filter, PushOperator, UpdateOneModel } from 'mongodb';
 import type { Delivery, DeliveryAttempt } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
-import { tallyDelivery } from '../../domain/tally.ts';
-import type { CountChanges } from '../count-changes.ts';
 import { MAX_KEPT_ANSWERS } from '../kept-delivery.ts';
 import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, ReplaySelector } from '../store.ts';
@@ -83,15 +81,6 @@ export async function readClaimed(
     .toArray();
   const found = new Map(claimed.map((each) => [each._id, each]));
   return rids.flatMap((rid) => found.get(rid) ?? []).map(toDelivery);
-}
-
-/** Adds what settled deliveries change in the counters. */
-export function addSettled(changes: CountChanges, outcomes: readonly DeliveryOutcome[]): void {
-  for (const outcome of outcomes) {
-    const { kind } = outcome;
-    changes.addTally(tallyDelivery(outcome));
-    if (kind === 'delivered' || kind === 'failed') changes.add('deliveriesPending', -1);
-  }
 }
 
 function toRangeFilter(which: ReplaySelector): Filter<DeliveryDocument> {

@@ -1,7 +1,6 @@
 import type { Document, UpdateOneModel } from 'mongodb';
 import { getOrInsert } from '../../domain/get-or-insert.ts';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
-import { resultEnd, tallyEnd } from '../../domain/tally.ts';
 import { createCountChanges } from '../count-changes.ts';
 import { isHeld } from '../held-deliveries.ts';
 import type { JobOutcome, StartedJob } from '../store.ts';
@@ -72,18 +71,10 @@ export function jobWrites(
       gone.push({ rid, uniqueKey: job.uniqueKey });
     } else updates.push(returnUpdate(outcome, job, now));
     if (isEnd(outcome)) {
-      const { record, billed, timedOut, tookMs } = outcome;
       const { batchId } = job;
-      if (batchId !== undefined) changes.addBatchEnd(batchId, record);
+      changes.addResult(job, outcome, chargedRecordBytes(outcome.record));
       if (outcome.kind === 'stored') results.push(toResult(outcome, writing, batchId));
       else deliveries.push(toDelivery(outcome, writing, batchId));
-      const { cbStatus } = record;
-      const { failure } = record.details;
-      const end = resultEnd(cbStatus);
-      changes.move(size, state);
-      changes.addStored(chargedRecordBytes(record));
-      changes.addTally(tallyEnd({ end, cbStatus, billed, timedOut, failure, tookMs }));
-      if (outcome.kind === 'delivery') changes.add('deliveriesPending', 1);
     } else {
       const again = outcome.kind === 'retry';
       if (again) changes.addRetry(outcome);

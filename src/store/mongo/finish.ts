@@ -6,7 +6,7 @@ import { isShare } from '../share-store.ts';
 import type { DeliveryOutcome, JobOutcome, QueueStore, StartedJob } from '../store.ts';
 import { countBatchEnds } from './batch-parts.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
-import { addSettled, settleUpdate } from './deliveries.ts';
+import { settleUpdate } from './deliveries.ts';
 import { expectAll, type JobWrites, jobWrites, Mismatch } from './endings.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { Lane, Lanes } from './lanes.ts';
@@ -100,7 +100,7 @@ export function createWriteWork(
       const written = { ended, started, repeated, settled: new Set(settled) };
       const changes = [writes.gone, writes.updates, settled, work.claimed];
       if (changes.every(({ length }) => length === 0)) return written;
-      addSettled(writes.changes, settled);
+      for (const each of settled) writes.changes.addSettled(each);
       const lane = await lanes.enlist(crawlerId, 'turn', now, epoch);
       try {
         await lanes.write(

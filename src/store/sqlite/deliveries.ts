@@ -1,6 +1,5 @@
 import type { Delivery, DeliveryAttempt, DeliverySummary } from '../../domain/delivery.ts';
 import type { HeaderPair } from '../../domain/job.ts';
-import { tallyDelivery } from '../../domain/tally.ts';
 import { MAX_KEPT_ANSWERS } from '../kept-delivery.ts';
 import { MAX_LOGGED_ATTEMPTS } from '../rules.ts';
 import type { DeliveryOutcome, DeliveryStore, Lease, ReplaySelector, Verdict } from '../store.ts';
@@ -84,9 +83,7 @@ export function settleDeliveries(
       outcome.expiresAt?.getTime() ?? Number(row.expires_at),
       rid,
     );
-    const changes = counts.of(crawlerId);
-    changes.addTally(tallyDelivery(outcome));
-    if (!again) changes.add('deliveriesPending', -1);
+    counts.of(crawlerId).addSettled(outcome);
     return 'won';
   });
 }

@@ -3,7 +3,6 @@ import { defined } from '../../domain/defined.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import { chargedBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
-import { resultEnd, tallyEnd } from '../../domain/tally.ts';
 import type { JobOutcome, ResultSelection, Verdict } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { rememberedPurgeCount, wakeBy } from './lease.ts';
@@ -98,15 +97,8 @@ function endJob(
   }
   sql.run(REMOVE, outcome.rid);
   freeKey(sql, crawlerId, { rid: outcome.rid, key: job.uniqueKey }, 'ended');
-  const { accountId, size, state, batchId } = job;
-  if (batchId !== undefined) changes.addBatchEnd(batchId, outcome.record);
-  changes.move(size, state);
-  changes.addStored(chargedBytes(placedBytes(outcome.record)));
-  const { cbStatus } = outcome.record;
-  const { billed, timedOut, tookMs } = outcome;
-  const { failure } = outcome.record.details;
-  const end = resultEnd(cbStatus);
-  changes.addTally(tallyEnd({ end, cbStatus, billed, timedOut, failure, tookMs }));
+  const { accountId, batchId } = job;
+  changes.addResult(job, outcome, chargedBytes(placedBytes(outcome.record)));
   if (outcome.kind === 'stored') {
     insertResult(sql, {
       scope: { accountId, tokenType: outcome.tokenType, crawlerId, ...defined({ batchId }) },
@@ -117,7 +109,6 @@ function endJob(
     });
     return 'won';
   }
-  changes.add('deliveriesPending', 1);
   insertDelivery(sql, { ...outcome, batchId }, now, outcome.held ? epoch : undefined);
   return 'won';
 }
