@@ -2,7 +2,6 @@ import { BATCH_KEPT_MS, type Batch } from '../../domain/batch.ts';
 import { toWall } from '../../domain/clock.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { chargedBytes } from '../../domain/quotas.ts';
-import { mapListing, takeRows } from '../listing-cursor.ts';
 import type { BatchEvent, BatchStore, Listing, ListingPart } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { insertDelivery } from './finish.ts';
@@ -49,16 +48,15 @@ function get(sql: Sql, crawlerId: string, name: string, now: Date): Batch | unde
 
 function list(sql: Sql, crawlerId: string, part: ListingPart, now: Date): Listing<Batch> {
   const { limit, cursor = 'g' } = part;
-  const scanned = sql.all(
+  const found = sql.all(
     `SELECT * FROM batches WHERE crawler_id = ? AND batch_id < ?
       ORDER BY batch_id DESC LIMIT ?`,
     crawlerId,
     cursor,
-    limit + 1,
+    limit,
   );
-  const { rows, last } = takeRows(scanned, { limit, scan: limit + 1 }, () => true);
-  const found = { rows, cursor: last === undefined ? undefined : String(last.batch_id) };
-  return mapListing(found, (row) => toBatch(sql, row, now));
+  const rows = found.map((row) => toBatch(sql, row, now));
+  return { rows, cursor: rows.length < limit ? undefined : rows.at(-1)?.batchId };
 }
 
 function close(sql: Sql, crawlerId: string, name: string, now: Date): Batch | undefined {

@@ -3,7 +3,7 @@ import { earliest } from '../queue-depth.ts';
 import { heldBackBy, type Pauses, type WorkKind } from '../rules.ts';
 import type { CrawlerChanges, Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
-import { type Sql, toOptionalDate } from './sql.ts';
+import { type Sql, type SqlValue, toOptionalDate } from './sql.ts';
 
 /** The columns of a crawler's pauses. */
 export const pauseColumns: Readonly<Record<keyof Pauses, string>> = {
@@ -11,17 +11,17 @@ export const pauseColumns: Readonly<Record<keyof Pauses, string>> = {
   pausedByMonitor: 'paused_by_monitor',
 };
 
-/** Whether the lease is the crawler's current one and has not lapsed. */
-export function isCurrent(sql: Sql, lease: Lease, now: Date): boolean {
-  const row = sql.get(
-    `SELECT 1 FROM dispatch
-      WHERE crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?`,
-    lease.crawlerId,
-    lease.epoch,
-    lease.owner,
-    now.getTime(),
-  );
-  return row !== undefined;
+/** The condition that the lease is the crawler's current one and has not lapsed. */
+export const IS_CURRENT = 'crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?';
+
+/** The values of {@link IS_CURRENT}. */
+export function current({ crawlerId, epoch, owner }: Lease, now: Date): SqlValue[] {
+  return [crawlerId, epoch, owner, now.getTime()];
+}
+
+function isCurrent(sql: Sql, lease: Lease, now: Date): boolean {
+  const text = `SELECT 1 FROM dispatch WHERE ${IS_CURRENT}`;
+  return sql.get(text, ...current(lease, now)) !== undefined;
 }
 
 /** Whether the crawler has a live lease. */
@@ -153,16 +153,8 @@ export function visit(
 
 /** Prolongs the lease; false if it is not current. */
 function prolong(sql: Sql, lease: Lease, now: Date, ttlMs: number): boolean {
-  const changed = sql.run(
-    `UPDATE dispatch SET lease_until = ?
-      WHERE crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?`,
-    now.getTime() + ttlMs,
-    lease.crawlerId,
-    lease.epoch,
-    lease.owner,
-    now.getTime(),
-  );
-  return changed > 0;
+  const text = `UPDATE dispatch SET lease_until = ? WHERE ${IS_CURRENT}`;
+  return sql.run(text, now.getTime() + ttlMs, ...current(lease, now)) > 0;
 }
 
 /** Ends the lease; see `QueueStore.release`. */

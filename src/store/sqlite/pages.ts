@@ -21,18 +21,16 @@ export function placedBytes(record: PlacedRecord): number {
   return (record.written?.bytes ?? record.body.byteLength) + recordTextBytes(record);
 }
 
+const INSERT_PAGE = 'INSERT INTO pages (body) VALUES (?)';
+
 /**
  * Inserts the bytes of a page as a row of their own, so that later updates of its record do not
  * rewrite them. Returns the row's identifier.
  */
 export function placePage(sql: Sql, { body, written }: PlacedRecord): number {
-  if (written === undefined) return insertPage(sql, body);
+  if (written === undefined) return sql.insert(INSERT_PAGE, body);
   sql.run('DELETE FROM unfinished_pages WHERE page_id = ?', written.pageId);
   return written.pageId;
-}
-
-function insertPage(sql: Sql, body: Uint8Array): number {
-  return sql.insert('INSERT INTO pages (body) VALUES (?)', body);
 }
 
 /** Removes a page. */
@@ -51,18 +49,11 @@ export interface PagePiece {
 
 /** Writes a piece of a page that is unfinished from then on, and frees it. Returns the page. */
 function writePiece(sql: Sql, { pageId, piece, body }: PagePiece): number {
-  const id = pageId ?? beginPage(sql, body);
-  if (pageId !== undefined) {
-    sql.run('INSERT INTO page_pieces (page_id, piece, body) VALUES (?, ?, ?)', id, piece, body);
-  }
+  const id = pageId ?? sql.insert(INSERT_PAGE, body);
+  if (pageId === undefined) sql.run('INSERT INTO unfinished_pages (page_id) VALUES (?)', id);
+  else sql.run('INSERT INTO page_pieces (page_id, piece, body) VALUES (?, ?, ?)', id, piece, body);
   discard(body);
   return id;
-}
-
-function beginPage(sql: Sql, body: Uint8Array): number {
-  const pageId = insertPage(sql, body);
-  sql.run('INSERT INTO unfinished_pages (page_id) VALUES (?)', pageId);
-  return pageId;
 }
 
 /** Removes those of the pages that are unfinished. */

@@ -2,7 +2,7 @@ import type { Lease, StartedJob, TurnReceipt, TurnWork } from '../store.ts';
 import { type Counts, createCounts } from './counts.ts';
 import { claimDeliveries, settleDeliveries } from './deliveries.ts';
 import { endJobs } from './finish.ts';
-import { nextDelivery } from './lease.ts';
+import { current, IS_CURRENT, nextDelivery } from './lease.ts';
 import { look } from './look.ts';
 import type { Sql } from './sql.ts';
 
@@ -51,12 +51,8 @@ export function turn(sql: Sql, lease: Lease, work: TurnWork, now: Date): Omit<Tu
 function readState(sql: Sql, lease: Lease, now: Date) {
   const row = sql.get(
     `SELECT d.purges, d.has_priorities, c.paused_by_user + c.paused_by_monitor AS pauses
-      FROM dispatch d JOIN crawlers c USING (crawler_id)
-      WHERE crawler_id = ? AND epoch = ? AND lease_owner = ? AND lease_until > ?`,
-    lease.crawlerId,
-    lease.epoch,
-    lease.owner,
-    now.getTime(),
+      FROM dispatch d JOIN crawlers c USING (crawler_id) WHERE ${IS_CURRENT}`,
+    ...current(lease, now),
   );
   if (row === undefined) return undefined;
   const hasPriorities = row.has_priorities === 1;
