@@ -74,14 +74,9 @@ export function sumCounts(parts: readonly CountsDocument[], purges: number): Cou
     }
     last = latest(last, part.last);
   }
-  return { ...sum, last, failing: failingOf(parts, last) };
+  const streaks = parts.map(({ failing }) => failing);
+  return { ...sum, last, failing: mergeStreaks(streaks, last) };
 }
-
-const failingOf = (parts: readonly CountsDocument[], last: CrawlerMoments): Streaks =>
-  mergeStreaks(
-    parts.map(({ failing }) => failing),
-    last,
-  );
 
 /** The later of each moment. */
 export function latest(one: CrawlerMoments = {}, other: CrawlerMoments = {}): CrawlerMoments {

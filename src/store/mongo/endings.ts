@@ -1,4 +1,5 @@
 import type { Document, UpdateOneModel } from 'mongodb';
+import { defined } from '../../domain/defined.ts';
 import { getOrInsert } from '../../domain/get-or-insert.ts';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import { createCountChanges } from '../count-changes.ts';
@@ -147,6 +148,7 @@ function returnUpdate(
   const { rid, attempt, startedAt, dueAt: due = now } = outcome;
   const filter = { _id: rid, ...inState(facts), attempt: facts.attempt };
   if (outcome.kind === 'release') return { filter, update: untriedUpdate({ due, attempt }) };
+  const { failure, climbed, tries, crashed } = outcome;
   const first = startedAt !== undefined && facts.retry === 0 ? { firstTriedAt: startedAt } : {};
   return {
     filter,
@@ -158,12 +160,10 @@ function returnUpdate(
         order: orderOf(due, facts.priority),
         attempt,
         ...first,
-        ...(outcome.failure === undefined ? {} : { lastFailure: outcome.failure }),
-        ...(outcome.climbed === undefined ? {} : { climbed: outcome.climbed }),
-        ...(outcome.tries === undefined ? {} : { tries: outcome.tries }),
+        ...defined({ lastFailure: failure, climbed, tries }),
       },
-      $inc: { retry: 1, ...(outcome.crashed === true ? { crashes: 1 } : {}) },
-      $unset: { epoch: 1, expires: 1, ...(outcome.climbed === undefined ? { climbed: 1 } : {}) },
+      $inc: { retry: 1, ...(crashed === true ? { crashes: 1 } : {}) },
+      $unset: { epoch: 1, expires: 1, ...(climbed === undefined ? { climbed: 1 } : {}) },
     },
   };
 }

@@ -82,9 +82,10 @@ export function orderExpression(due: unknown): Document {
  * Returns a running job to the queue as if it had not been tried: the queue deadline of a job
  * without retries applies again.
  */
-export function untriedUpdate(
-  change: { readonly due?: Date; readonly attempt?: number } = {},
-): Document[] {
+export function untriedUpdate(change: {
+  readonly due: Date;
+  readonly attempt: number;
+}): Document[] {
   const untried = { $eq: ['$retry', 0] };
   const deadline = { $and: [untried, { $eq: [{ $type: '$queueDeadline' }, 'date'] }] };
   return [
@@ -93,7 +94,7 @@ export function untriedUpdate(
         state: { $cond: [untried, 'waiting', 'retrying'] },
         queued: true,
         ...change,
-        ...(change.due === undefined ? {} : { order: orderExpression(change.due) }),
+        order: orderExpression(change.due),
         firstTriedAt: { $cond: [untried, '$$REMOVE', '$firstTriedAt'] },
         expires: { $cond: [deadline, true, '$$REMOVE'] },
       },
