@@ -84,6 +84,15 @@ test('a write is answered when it is on the disk, and a read at once', async () 
   await batches.settled();
 });
 
+test('sums of days are answered at once, as days are', async () => {
+  const sums = { operation: 'stats.historySums', args: [['crawler'], {}] };
+  batches.take([write(1)]);
+  batches.take([{ ...TIME, id: 2, ...sums }]);
+  expect([...answered.keys()]).toEqual([2]);
+  await sync();
+  await batches.settled();
+});
+
 test('a lease is taken after the writes before it, and answered before they are on the disk', async () => {
   const acquire: CallMessage = {
     ...TIME,

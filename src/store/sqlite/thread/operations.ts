@@ -82,7 +82,7 @@ const READS: { readonly [Name in keyof Aggregates]: readonly (keyof Aggregates[N
   hosts: ['reports', 'queuePart'],
   deliveries: ['get', 'countReplayable'],
   results: ['get', 'newest', 'getMany', 'sizes', 'rids', 'count', 'totals', 'following'],
-  stats: ['samples', 'history', 'queueDepths'],
+  stats: ['samples', 'history', 'historySums', 'queueDepths'],
   screenshots: ['get'],
   notices: [],
   listings: [
