@@ -1,5 +1,6 @@
 import type { Filter } from 'mongodb';
-import type { Account, TokenOwner } from '../../domain/account.ts';
+import type { Account } from '../../domain/account.ts';
+import { defined } from '../../domain/defined.ts';
 import { accountExists, accountHasCrawlers, tokenTaken } from '../../domain/errors.ts';
 import type { AccountUsage } from '../../domain/quotas.ts';
 import type { AccountStore } from '../store.ts';
@@ -16,19 +17,6 @@ export function createAccounts(
   function usageOf(document: AccountDocument): AccountUsage {
     const { crawlers, concurrency } = document;
     return { crawlers, concurrency, ...increments.read(document) };
-  }
-
-  async function findByTokenHash(hash: string): Promise<TokenOwner | undefined> {
-    const document = await collections.accounts.findOne({ hashes: hash });
-    if (document === null) return undefined;
-    const tokenType = document.normalHash === hash ? 'normal' : 'javascript';
-    const usage = usageOf(document);
-    increments.note(document._id, usage.queued);
-    return {
-      account: toAccount(document),
-      tokenType,
-      usage: { ...usage, readAtMs: performance.now() },
-    };
   }
 
   /** The name, in its own case, that an account has. */
@@ -76,7 +64,17 @@ export function createAccounts(
       }
     },
 
-    findByTokenHash,
+    async findByTokenHash(hash) {
+      const document = await collections.accounts.findOne({ hashes: hash });
+      if (document === null) return undefined;
+      const usage = usageOf(document);
+      increments.note(document._id, usage.queued);
+      return {
+        account: toAccount(document),
+        tokenType: document.normalHash === hash ? 'normal' : 'javascript',
+        usage: { ...usage, readAtMs: performance.now() },
+      };
+    },
 
     findByName: (name) => one({ name }),
     get: (accountId) => one({ _id: accountId }),
@@ -95,8 +93,7 @@ export function createAccounts(
       const fields = {
         ...(email === undefined ? {} : { email: { $literal: email } }),
         ...(limits === undefined ? {} : { limits: { $literal: limits } }),
-        ...(normal === undefined ? {} : { normalHash: normal }),
-        ...(javascript === undefined ? {} : { javascriptHash: javascript }),
+        ...defined({ normalHash: normal, javascriptHash: javascript }),
       };
       try {
         const document = await collections.accounts.findOneAndUpdate(

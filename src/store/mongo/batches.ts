@@ -134,7 +134,7 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
             ...event,
             crawlerId,
             batchId,
-            callbackHeaders: '[]',
+            callbackHeaders: [],
             due: now,
             keptAt: completedAt,
             epoch: undefined,

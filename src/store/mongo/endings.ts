@@ -184,7 +184,6 @@ function toDelivery(
 ): DeliveryDocument {
   return deliveryDocument({
     ...outcome,
-    callbackHeaders: JSON.stringify(outcome.callbackHeaders),
     due: now,
     keptAt,
     epoch: isHeld(outcome) ? epoch : undefined,

@@ -3,6 +3,7 @@ import { Binary } from 'mongodb';
 import { parseCoding } from '../../domain/body-coding.ts';
 import { defined } from '../../domain/defined.ts';
 import type { DeliverySummary } from '../../domain/delivery.ts';
+import type { HeaderPair } from '../../domain/job.ts';
 import { recordBytes } from '../../domain/quotas.ts';
 import type { CrawlRecord, ResultDetails } from '../../domain/result.ts';
 import { toSummary } from '../kept-delivery.ts';
@@ -82,7 +83,7 @@ export function deliveryDocument({
 }: NewRecord & {
   readonly traceparent?: string | undefined;
   readonly crawlerId: string;
-  readonly callbackHeaders: DeliveryDocument['callbackHeaders'];
+  readonly callbackHeaders: readonly HeaderPair[];
   readonly epoch: number | undefined;
   readonly due: Date;
 }): DeliveryDocument {
@@ -93,7 +94,7 @@ export function deliveryDocument({
     ...(epoch === undefined ? { state: 'due', attempt: 0 } : sending),
     due,
     createdAt: keptAt,
-    callbackHeaders,
+    callbackHeaders: JSON.stringify(callbackHeaders),
     ...defined({ traceparent }),
     attempts: [],
   } as DeliveryDocument;

@@ -44,11 +44,6 @@ export async function openServiceTime(
     return lastMs;
   }
 
-  function adopt(found: Reading, agreedMs: number): void {
-    reading = found;
-    aheadMs = agreedMs;
-  }
-
   async function agree(found: Reading): Promise<void> {
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
       const known = await server.agreed();
@@ -66,7 +61,8 @@ export async function openServiceTime(
       if (aheadMs !== undefined && Math.abs(agreedMs - aheadMs) > MAX_DIFFERENCE_MS) {
         logger.warn({ byMs: aheadMs - agreedMs }, SERVER_SET);
       }
-      adopt(found, agreedMs);
+      reading = found;
+      aheadMs = agreedMs;
       return;
     }
     throw new Error('other processes always changed the service time first');

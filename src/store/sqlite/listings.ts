@@ -31,7 +31,7 @@ import type { InThread } from './in-thread.ts';
 import { toJob, toJobFields } from './job-row.ts';
 import { purgeCount } from './lease.ts';
 import { toCrawlFields } from './pages.ts';
-import { matching, type Sql, type SqlRow, type SqlValue, toDate, toOptionalText } from './sql.ts';
+import { matching, type Sql, type SqlRow, toDate, toOptionalText } from './sql.ts';
 
 function crawlers(
   sql: Sql,
@@ -227,17 +227,16 @@ function results(
   { limit, cursor }: ListingPart,
   matches?: MatchFilter,
 ): Listing<ResultSummary> {
-  const ofAccount = crawlerId === undefined;
-  const conditions = [ofAccount ? 'account_id = ? AND token_type = ?' : 'crawler_id = ?'];
-  const values: SqlValue[] = ofAccount ? [accountId, tokenType] : [crawlerId];
-  if (outcome === 'failed') conditions.push(`cb_status <> ${CB_STATUS.success}`);
-  if (cursor !== undefined) {
-    if (!/^\d{1,15}$/.test(cursor)) throw invalidPageToken();
-    conditions.push('seq < ?');
-    values.push(Number(cursor));
-  }
+  if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw invalidPageToken();
+  const { where, values } = matching([
+    crawlerId === undefined
+      ? ['account_id = ? AND token_type = ?', accountId, tokenType]
+      : ['crawler_id = ?', crawlerId],
+    [outcome === 'failed' ? `cb_status <> ${CB_STATUS.success}` : 'TRUE'],
+    ['seq < ?', cursor === undefined ? undefined : Number(cursor)],
+  ]);
   const scanned = sql.each(
-    `SELECT ${RESULT_COLUMNS} FROM results WHERE ${conditions.join(' AND ')}
+    `SELECT ${RESULT_COLUMNS} FROM results WHERE ${where}
       ORDER BY seq DESC LIMIT ${LISTING_SCAN}`,
     ...values,
   );

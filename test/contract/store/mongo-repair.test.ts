@@ -138,7 +138,7 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
         ...deliveryDocument({
           crawlerId,
           record: makeRecord(job),
-          callbackHeaders: '[]',
+          callbackHeaders: [],
           due: at(0),
           keptAt: at(0),
           expiresAt: EXPIRES,

@@ -76,7 +76,7 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
         ...deliveryDocument({
           crawlerId,
           record: makeRecord(job),
-          callbackHeaders: '[]',
+          callbackHeaders: [],
           due: at(0),
           keptAt: at(0),
           expiresAt: at(10),
