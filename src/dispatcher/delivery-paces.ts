@@ -7,8 +7,6 @@ import { createPacedLane, type PacedLane } from './paced-lane.ts';
 /** The paces of all endpoints of this process; they outlive the crawlers' runs. */
 export interface DeliveryPaces {
   open(claimant: Claimant, onRoom: () => void): PacedLane;
-  /** Posts in flight. */
-  readonly inFlight: number;
 }
 
 /** The collaborators of the paces. */
@@ -43,9 +41,6 @@ export function createDeliveryPaces(deps: DeliveryPacesDeps): DeliveryPaces {
   }
 
   return {
-    get inFlight() {
-      return pool.used;
-    },
     open: (claimant, onRoom) => createPacedLane({ claimant, pool, findEndpoint, onRoom }),
   };
 }
