@@ -1,3 +1,5 @@
+import type { Lane } from './host-lane.ts';
+
 /**
  * When a host may be asked next, and by how many crawls it is asked now. A lane has a gate of its own,
  * or one together with the lanes of the same host of other crawlers in its pace group.
@@ -13,21 +15,12 @@ export interface HostGate {
   readonly members: Set<() => void>;
 }
 
-/** What a gate has to know of a lane. */
-interface GatedLane {
-  readonly host: string;
-  readonly running: ReadonlyMap<string, number>;
-  readonly unsent: ReadonlySet<string>;
-  gate: HostGate;
-  readonly onGate: () => void;
-}
-
 /** The gates of pace groups in this process. */
 export interface HostGates {
   /** Gives a lane the gate of its host that all crawlers of a group have. */
-  join(group: string, lane: GatedLane): void;
+  join(group: string, lane: Lane): void;
   /** Gives a lane a gate of its own again. */
-  leave(group: string, lane: GatedLane): void;
+  leave(group: string, lane: Lane): void;
 }
 
 /** Makes a gate for one lane. */

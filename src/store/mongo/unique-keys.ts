@@ -2,15 +2,12 @@ import type { ClientSession } from 'mongodb';
 import { toWall } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import type { Job } from '../../domain/job.ts';
-import type { Collections, UniqueKeyDocument } from './collections.ts';
+import type { Collections, CrawlerDocument, UniqueKeyDocument } from './collections.ts';
 import { Fenced } from './lanes.ts';
 import { isDuplicate } from './mongo-errors.ts';
 
 /** A crawler as its keys know it. */
-interface KeyedCrawler {
-  readonly _id: string;
-  readonly purges: number;
-}
+type KeyedCrawler = Pick<CrawlerDocument, '_id' | 'purges'>;
 
 /** Jobs of a push by their unique keys. */
 export interface KeyedJobs {

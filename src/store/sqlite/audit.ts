@@ -10,7 +10,7 @@ import type { AuditStore } from '../audit-store.ts';
 import { mapListing, partStart, takePart } from '../listing-cursor.ts';
 import type { Listing, ListingPart } from '../listing-store.ts';
 import type { InThread } from './in-thread.ts';
-import { insertRow, matching, type Sql, type SqlRow, toDate } from './sql.ts';
+import { deleteSome, insertRow, matching, type Sql, type SqlRow, toDate } from './sql.ts';
 
 function add(sql: Sql, records: readonly AuditRecord[]): void {
   for (const record of records) {
@@ -85,11 +85,8 @@ export function toAuditRecord(row: SqlRow): AuditRecord {
 
 /** Removes up to `limit` records past their retention. */
 export function expireAudit(sql: Sql, now: Date, limit: number): number {
-  return sql.run(
-    'DELETE FROM audit WHERE audit_id IN (SELECT audit_id FROM audit WHERE at <= ? LIMIT ?)',
-    toWall(sql, now).getTime() - AUDIT_KEPT_MS,
-    limit,
-  );
+  const before = toWall(sql, now).getTime() - AUDIT_KEPT_MS;
+  return deleteSome(sql, limit, 'audit', 'audit_id', 'at <= ?', before);
 }
 
 /** Records of what was changed. */

@@ -8,7 +8,7 @@ import {
 } from '../../domain/session-cookies.ts';
 import type { CookieSessionStore, ResultScope } from '../store.ts';
 import type { InThread } from './in-thread.ts';
-import { insertRow, type Sql } from './sql.ts';
+import { deleteSome, insertRow, type Sql } from './sql.ts';
 
 function read(sql: Sql, scope: ResultScope, name: string, now: Date): SessionCookie[] | undefined {
   const row = sql.get(
@@ -65,12 +65,8 @@ function change(
 
 /** Removes a bounded number of sessions past their time. Returns how many it removed. */
 export function sweepSessions(sql: Sql, now: Date, limit: number): number {
-  return sql.run(
-    `DELETE FROM cookie_sessions WHERE rowid IN
-      (SELECT rowid FROM cookie_sessions WHERE used_at <= ? LIMIT ?)`,
-    now.getTime() - SESSION_MS,
-    limit,
-  );
+  const before = now.getTime() - SESSION_MS;
+  return deleteSome(sql, limit, 'cookie_sessions', 'rowid', 'used_at <= ?', before);
 }
 
 /** The cookies of sessions. */

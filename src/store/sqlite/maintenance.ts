@@ -9,7 +9,7 @@ import { removePage } from './pages.ts';
 import { endHolds } from './results.ts';
 import { takeSamples } from './samples.ts';
 import { sweepScreenshots } from './screenshots.ts';
-import type { Sql, SqlValue } from './sql.ts';
+import { deleteSome, type Sql, type SqlValue } from './sql.ts';
 import { expireKeys } from './unique-keys.ts';
 
 // A step is one write, for which everything else waits. This many rows take some milliseconds; as
@@ -78,15 +78,6 @@ function sweepRemoved(sql: Sql, now: Date): number {
   return swept;
 }
 
-function sweepRequests(sql: Sql, now: Date): number {
-  return sql.run(
-    `DELETE FROM push_requests WHERE (crawler_id, request_id) IN
-      (SELECT crawler_id, request_id FROM push_requests WHERE expires_at <= ? LIMIT ?)`,
-    now.getTime(),
-    BATCH,
-  );
-}
-
 // Free pages that stay in the file for what comes next: a tenth of it, and 4 MB.
 const KEPT_FREE = { part: 0.1, pages: 1_000 } as const;
 const VACUUM_PAGES = 500;
@@ -119,7 +110,7 @@ export function maintain(sql: Sql, now: Date): Step {
     sweepWithPages(sql, 'results', now),
     sweepWithPages(sql, 'deliveries', now),
     sweepRemoved(sql, now),
-    sweepRequests(sql, now),
+    deleteSome(sql, BATCH, 'push_requests', 'rowid', 'expires_at <= ?', now.getTime()),
     expireKeys(sql, now, BATCH),
     expireBatches(sql, now, BATCH),
     expireAudit(sql, now, BATCH),

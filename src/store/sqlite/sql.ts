@@ -90,6 +90,20 @@ function insertText(table: string, columns: readonly string[]): string {
   return text;
 }
 
+/** Deletes up to `limit` rows that match `where`, found by the columns of `key`. Returns how many. */
+export function deleteSome(
+  sql: Sql,
+  limit: number,
+  table: string,
+  key: string,
+  where: string,
+  ...values: SqlValue[]
+): number {
+  const text = `DELETE FROM ${table} WHERE (${key}) IN
+    (SELECT ${key} FROM ${table} WHERE ${where} LIMIT ?)`;
+  return sql.run(text, ...values, limit);
+}
+
 /** Those of the conditions whose values are all given, for WHERE, and these values. */
 export function matching(
   conditions: readonly (readonly [condition: string, ...values: (SqlValue | undefined)[]])[],

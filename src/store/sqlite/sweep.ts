@@ -2,7 +2,7 @@ import { chargedBytes } from '../../domain/quotas.ts';
 import { addStored } from './accounts.ts';
 import { purgeCount } from './lease.ts';
 import { removePage } from './pages.ts';
-import { insertRow, type Sql } from './sql.ts';
+import { deleteSome, insertRow, type Sql } from './sql.ts';
 import { sweepKeys } from './unique-keys.ts';
 
 // A sweep is one write, for which everything else waits. This many rows of a large table take some 20 ms.
@@ -33,27 +33,18 @@ function sweepOnce(sql: Sql, crawlerId: string, accountId: string): void {
 }
 
 function sweepPurged(sql: Sql, crawlerId: string, purges: number): boolean {
-  const removed = sql.run(
-    `DELETE FROM jobs WHERE rid IN
-      (SELECT rid FROM jobs WHERE crawler_id = ? AND gen < ? AND state <> 'running' LIMIT ?)`,
-    crawlerId,
-    purges,
-    ROWS_PER_STEP,
-  );
+  const isOld = "crawler_id = ? AND gen < ? AND state <> 'running'";
+  const removed = deleteSome(sql, ROWS_PER_STEP, 'jobs', 'rid', isOld, crawlerId, purges);
   const keys = sweepKeys(sql, crawlerId, purges, ROWS_PER_STEP);
   return removed === ROWS_PER_STEP || keys === ROWS_PER_STEP;
 }
 
 /** Removes rows of a crawler that is gone, and returns whether there may be more. */
 function sweepRemoved(sql: Sql, crawlerId: string, accountId: string): boolean {
+  const own = 'crawler_id = ?';
   const states = ["state <> 'running'", "state = 'running'"];
   for (const state of states) {
-    const jobs = sql.run(
-      `DELETE FROM jobs WHERE rid IN
-        (SELECT rid FROM jobs WHERE crawler_id = ? AND ${state} LIMIT ?)`,
-      crawlerId,
-      ROWS_PER_STEP,
-    );
+    const jobs = deleteSome(sql, ROWS_PER_STEP, 'jobs', 'rid', `${own} AND ${state}`, crawlerId);
     if (jobs === ROWS_PER_STEP) return true;
   }
   const pages = sql.all(
@@ -68,16 +59,10 @@ function sweepRemoved(sql: Sql, crawlerId: string, accountId: string): boolean {
   const bytes = pages.reduce((sum, { size }) => sum + chargedBytes(Number(size)), 0);
   addStored(sql, accountId, -bytes);
   if (pages.length === PAGES_PER_STEP) return true;
-  sql.run('DELETE FROM history WHERE crawler_id = ?', crawlerId);
-  sql.run('DELETE FROM samples WHERE crawler_id = ?', crawlerId);
-  sql.run('DELETE FROM known_hosts WHERE crawler_id = ?', crawlerId);
-  sql.run('DELETE FROM batches WHERE crawler_id = ?', crawlerId);
-  const requests = sql.run(
-    `DELETE FROM push_requests WHERE (crawler_id, request_id) IN
-      (SELECT crawler_id, request_id FROM push_requests WHERE crawler_id = ? LIMIT ?)`,
-    crawlerId,
-    ROWS_PER_STEP,
-  );
+  for (const table of ['history', 'samples', 'known_hosts', 'batches']) {
+    sql.run(`DELETE FROM ${table} WHERE ${own}`, crawlerId);
+  }
+  const requests = deleteSome(sql, ROWS_PER_STEP, 'push_requests', 'rowid', own, crawlerId);
   const keys = sweepKeys(sql, crawlerId, Number.MAX_SAFE_INTEGER, ROWS_PER_STEP);
   return requests === ROWS_PER_STEP || keys === ROWS_PER_STEP;
 }

@@ -1,4 +1,4 @@
-import { insertRow, type Sql, type SqlValue } from './sql.ts';
+import { deleteSome, insertRow, type Sql, type SqlValue } from './sql.ts';
 
 /** The `rid` of the job that has a key; undefined if none has. */
 export function firstOfKey(
@@ -63,23 +63,14 @@ export function freeKey(
   );
 }
 
+const KEYS = ['unique_keys', 'crawler_id, key'] as const;
+
 /** Removes keys of before the last purge, or all of a crawler that is gone; returns how many. */
 export function sweepKeys(sql: Sql, crawlerId: string, purges: number, limit: number): number {
-  return sql.run(
-    `DELETE FROM unique_keys WHERE (crawler_id, key) IN
-      (SELECT crawler_id, key FROM unique_keys WHERE crawler_id = ? AND gen < ? LIMIT ?)`,
-    crawlerId,
-    purges,
-    limit,
-  );
+  return deleteSome(sql, limit, ...KEYS, 'crawler_id = ? AND gen < ?', crawlerId, purges);
 }
 
 /** Removes keys that hold no longer; returns how many. */
 export function expireKeys(sql: Sql, now: Date, limit: number): number {
-  return sql.run(
-    `DELETE FROM unique_keys WHERE (crawler_id, key) IN
-      (SELECT crawler_id, key FROM unique_keys WHERE until <= ? LIMIT ?)`,
-    now.getTime(),
-    limit,
-  );
+  return deleteSome(sql, limit, ...KEYS, 'until <= ?', now.getTime());
 }
