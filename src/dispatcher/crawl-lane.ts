@@ -123,8 +123,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   const waitingMemory = createWaitingGrant(memory, () => {
     // There is as much for the next start, or for a look.
     waitingMemory.take()?.release();
-    fill();
-    deps.onChange();
+    refill();
   });
   lanes.watch(deps.onChange);
   let crawler: Crawler | undefined;
@@ -151,8 +150,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     deps.onStart?.(startedAt.getTime() - dueAt.getTime());
     void crawl(job, by, controller.signal, grants, isPaced).finally(() => {
       grants.slot.release();
-      fill();
-      deps.onChange();
+      refill();
     });
   }
 
@@ -235,19 +233,19 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     }
   }
 
+  /** Starts what there is room for now, and reports the change. */
+  function refill(): void {
+    fill();
+    deps.onChange();
+  }
+
   /** Starts jobs of the next host that has to wait for its time. */
   function fillLater(): void {
     const nowMs = clock.now().getTime();
     const at = lanes.nextAt(nowMs);
     clearTimeout(timer);
     if (at === undefined) return;
-    timer = setTimeout(
-      () => {
-        fill();
-        deps.onChange();
-      },
-      Math.min(at - nowMs, LONGEST_TIMER_MS),
-    ).unref();
+    timer = setTimeout(refill, Math.min(at - nowMs, LONGEST_TIMER_MS)).unref();
   }
 
   /** A job that goes back to the queue is due there again. */

@@ -58,17 +58,15 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
 
   /** Makes the keeper renew the lease and report what comes from other processes. */
   function keep(lease: Lease, kept: RunLoop): () => void {
-    const endWith = (reason: 'lease_lost' | 'crawler_gone'): void => {
-      states.end(reason);
-      kept.endWork();
-    };
     return deps.keeper.keep({
       lease,
       seen: { work: lease.work ?? 0, settings: lease.settings ?? deps.crawler.updatedAt.getTime() },
       touch: task.touch,
       renewed: states.renewed,
-      lost: () => endWith('lease_lost'),
-      gone: () => endWith('crawler_gone'),
+      end(reason) {
+        states.end(reason);
+        kept.endWork();
+      },
       work: kept.notify,
       settings: kept.changed,
       sharing: kept.sharing,

@@ -2,6 +2,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { CrawlerChanges, Lease, Store } from '../store/store.ts';
 import type { DispatchTiming } from './dispatcher-deps.ts';
+import type { OverReason } from './run-state.ts';
 
 /** A run as the keeper knows it. */
 export interface KeptRun {
@@ -11,9 +12,8 @@ export interface KeptRun {
   /** Keeps the lock of the run's task. */
   touch(): Promise<void>;
   renewed(untilMs: number): void;
-  lost(): void;
-  /** The crawler is gone. */
-  gone(): void;
+  /** The run has lost its lease, or its crawler. */
+  end(reason: Extract<OverReason, 'lease_lost' | 'crawler_gone'>): void;
   /** There may be work from another process. */
   work(): void;
   /** The settings or pauses have changed. */
@@ -74,12 +74,9 @@ export function createRunKeeper(deps: {
     ttlMs?: number,
   ): void {
     const before = runs.get(run);
-    if (changes === undefined) {
-      run.gone();
-      return;
-    }
+    if (changes === undefined) return run.end('crawler_gone');
     runs.set(run, changes);
-    if (!changes.held) run.lost();
+    if (!changes.held) run.end('lease_lost');
     else if (ttlMs !== undefined) run.renewed(now.getTime() + ttlMs);
     if (before?.settings !== changes.settings) run.settings();
     if (before?.work !== changes.work) run.work();
