@@ -21,7 +21,7 @@ import { createCrawlerListings } from './crawler-listings.ts';
 import { createFailedCrawls } from './failed-crawls.ts';
 import { toJob, toJobFields } from './job-document.ts';
 import { readPurges } from './queue-reads.ts';
-import { behind, readPart } from './read-part.ts';
+import { behind, readLight, readPart } from './read-part.ts';
 import { scopeAccountId, scopeKey, toCrawlFields, toDeliverySummary } from './records.ts';
 
 type DeliveryRow = Omit<DeliveryDocument, 'body'>;
@@ -33,23 +33,25 @@ const NO_PAGE = { body: 0, callbackHeaders: 0, request: 0, answers: 0 } as const
 
 /** Listings for people. */
 export function createListings(collections: Collections): ListingStore {
-  /** Pending deliveries by their next attempt. */
+  /** Pending deliveries by their next attempt, up to `scan`. */
   async function pendingDeliveries(
     crawlerId: string,
     part: ListingPart,
+    scan: number,
     retried: true | undefined,
   ): Promise<DeliveryRow[]> {
     const start = partStart(part);
     const only = retried ? { attempt: { $gt: 0 } } : {};
     const read = (state: 'due' | 'sending') =>
-      collections.deliveries
-        .find<DeliveryRow>(
-          { crawlerId, state, ...only, ...behind('due', start) },
-          { projection: NO_PAGE },
-        )
-        .sort({ due: 1, _id: 1 })
-        .limit(part.limit + 1)
-        .toArray();
+      readLight(
+        collections.deliveries
+          .find<DeliveryRow>(
+            { crawlerId, state, ...only, ...behind('due', start) },
+            { projection: NO_PAGE },
+          )
+          .sort({ due: 1, _id: 1 })
+          .limit(scan),
+      );
     // Read in this order, so that a job that is claimed between the reads is missing rather than
     // listed twice.
     const sending = retried ? [] : await read('sending');
@@ -60,7 +62,7 @@ export function createListings(collections: Collections): ListingStore {
     return found
       .filter(({ _id }) => !seen.has(_id) && seen.add(_id))
       .sort(order)
-      .slice(0, part.limit + 1);
+      .slice(0, scan);
   }
 
   return {
@@ -69,20 +71,26 @@ export function createListings(collections: Collections): ListingStore {
     async jobs(crawlerId, state, part, matches) {
       const crawler = await readPurges(collections, crawlerId);
       if (crawler === null) return { rows: [], cursor: undefined };
-      const filtersLater = state === 'waiting' || matches !== undefined;
+      const scheduledAfter = typeof state === 'object' ? state.scheduledAfter : undefined;
       const filter = {
         crawlerId,
         gen: crawler.purges,
         ...(state === 'retrying' ? { state } : { queued: true }),
-        ...(typeof state === 'object' ? { notBefore: { $gt: state.scheduledAfter } } : {}),
+        ...(scheduledAfter && { due: { $gt: scheduledAfter } }),
       };
+      const isListed = (job: JobSummary): boolean =>
+        scheduledAfter === undefined
+          ? state === undefined || job.state === state
+          : job.state === 'waiting' &&
+            job.notBefore !== undefined &&
+            job.notBefore > scheduledAfter;
+      const isInOrder = state === undefined || state === 'retrying';
       return readPart(collections.jobs, filter, part, {
         field: 'due',
         projection: NO_BODY,
-        scan: filtersLater ? LISTING_SCAN : part.limit,
+        scan: isInOrder && matches === undefined ? part.limit : LISTING_SCAN,
         toRow: toJobSummary,
-        isWanted: (job) =>
-          (state !== 'waiting' || job.state === state) && isMatchingJob(matches, job),
+        isWanted: (job) => isListed(job) && isMatchingJob(matches, job),
       });
     },
 
@@ -106,8 +114,10 @@ export function createListings(collections: Collections): ListingStore {
         isMatchingDelivery(matches, delivery);
       const toRow = (row: DeliveryRow) => toDeliverySummary(row, LISTED_ATTEMPTS);
       if (state === 'pending' && range === undefined) {
-        const found = await pendingDeliveries(crawlerId, part, filter.retried);
-        const limits = { limit: part.limit, scan: part.limit + 1 };
+        const isFiltered = outcome !== undefined || matches !== undefined;
+        const scan = isFiltered ? LISTING_SCAN : part.limit + 1;
+        const found = await pendingDeliveries(crawlerId, part, scan, filter.retried);
+        const limits = { limit: part.limit, scan };
         const place = ({ _id, due }: DeliveryRow) => ({ at: due, rid: _id });
         return mapListing(
           takePart(found, limits, (row) => isWanted(toRow(row)), place),
@@ -118,11 +128,12 @@ export function createListings(collections: Collections): ListingStore {
         state === 'delivered' ||
         state === 'pending' ||
         outcome === 'completed' ||
+        (state === 'failed' && outcome !== undefined) ||
         matches !== undefined;
       const conditions = {
         crawlerId,
-        ...(state === 'failed' ? { state } : {}),
-        ...(outcome === 'failed' ? FAILED : {}),
+        // The database would look through all rows of one index for the other condition.
+        ...(state === 'failed' ? { state } : outcome === 'failed' ? FAILED : {}),
         ...(range === undefined ? {} : { createdAt: { $gte: range.from, $lt: range.to } }),
       };
       return readPart(collections.deliveries, conditions, part, {

@@ -67,7 +67,7 @@ export function behind(
 }
 
 /** Reads rows as long as they have few enough characters; the row that passes the limit is the last. */
-async function readLight<Row extends object>(cursor: FindCursor<Row>): Promise<Row[]> {
+export async function readLight<Row extends object>(cursor: FindCursor<Row>): Promise<Row[]> {
   const rows: Row[] = [];
   let room = LISTING_CHARACTERS;
   // Leaving the loop closes the cursor.
