@@ -12,6 +12,11 @@ import { removeJobs } from './queue-removals.ts';
 /** Reports of processes that are read of one crawler. */
 const MAX_REPORTS = 32;
 
+interface LongestHosts {
+  readonly hosts: readonly QueuedHost[];
+  readonly counted: readonly { readonly total: number }[];
+}
+
 /** What is known of hosts, and the queue by host. */
 export function createHosts(collections: Collections, lanes: Lanes): HostStore {
   const { jobs, hosts: known, time } = collections;
@@ -48,14 +53,13 @@ export function createHosts(collections: Collections, lanes: Lanes): HostStore {
       const crawler = await readPurges(collections, crawlerId);
       if (crawler === null) return { hosts: [], total: 0 };
       const match = { crawlerId, queued: true, gen: crawler.purges };
-      const groups = [{ $match: match }, byHost];
       const order = { $sort: { queued: -1, _id: 1 } };
       const shown = { $project: { _id: 0, host: '$_id', queued: 1, nextDueAt: 1 } };
-      const [found, counted] = await Promise.all([
-        jobs.aggregate<QueuedHost>([...groups, order, { $limit: limit }, shown]).toArray(),
-        jobs.aggregate<{ total: number }>([...groups, { $count: 'total' }]).toArray(),
-      ]);
-      return { hosts: found, total: counted[0]?.total ?? 0 };
+      const parts = { hosts: [order, { $limit: limit }, shown], counted: [{ $count: 'total' }] };
+      const [found] = await jobs
+        .aggregate<LongestHosts>([{ $match: match }, byHost, { $facet: parts }])
+        .toArray();
+      return { hosts: found?.hosts ?? [], total: found?.counted[0]?.total ?? 0 };
     },
 
     async purge(crawlerId, host, limit, now) {

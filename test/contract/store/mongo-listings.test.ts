@@ -74,4 +74,23 @@ describe.skipIf(mongodbUri === '')('lists of many rows on MongoDB', () => {
     const pending = await listings.deliveries(hook.crawlerId, { state: 'pending', matches }, part);
     expect(pending.rows.map(({ pushedUrl }) => pushedUrl)).toEqual([url(1_500)]);
   });
+
+  test('a queue is counted by host in one read of it', async () => {
+    await using database = testDatabase();
+    const uri = `${database.uri}?monitorCommands=true`;
+    const { store, db } = await openMongoStore({ uri, logger: silentLogger });
+    await using _closing = { [Symbol.asyncDispose]: () => store.close() };
+    const bench = createBench({ store });
+    const made = await bench.crawler();
+    const urls = ['https://a.example/1', 'https://b.example/1', 'https://b.example/2'];
+    await bench.push(urls.map((url) => makeJob(made, { url })));
+    let reads = 0;
+    db.client.on('commandStarted', ({ command }) => {
+      if (command.aggregate === 'jobs') reads += 1;
+    });
+    const { hosts, total } = await store.hosts.longest(made.crawlerId, 1);
+    expect(hosts).toEqual([{ host: 'b.example', queued: 2, nextDueAt: at(0) }]);
+    expect(total).toBe(2);
+    expect(reads).toBe(1);
+  });
 });
