@@ -49,7 +49,7 @@ export function createMaintenance(collections: Collections, lanes: Lanes) {
     if (goesOn() && performance.now() - comparedAt >= COMPARE_EVERY_MS) {
       comparedAt = performance.now();
       await lanes.accounts.flush();
-      repaired += await wakeForgotten(collections);
+      repaired += await wakeForgotten(collections, goesOn);
       await repairAccounts(collections);
       await measureNext();
     }
@@ -58,12 +58,13 @@ export function createMaintenance(collections: Collections, lanes: Lanes) {
 }
 
 /** Wakes crawlers whose work was written by a process that died before it woke them; their number. */
-async function wakeForgotten(collections: Collections): Promise<number> {
+async function wakeForgotten(collections: Collections, goesOn: () => boolean): Promise<number> {
   const names = ['waiting', 'retrying', 'deliveriesPending'] as const;
   const work = { $add: names.map((name) => `$${name}`) };
   const sums = await sumParts(collections, 'crawlerId', names, {
     where: { $expr: { $gt: [work, 0] } },
   });
+  const delivering = sums.filter(({ deliveriesPending }) => deliveriesPending > 0);
   const idle = await collections.crawlers
     .find(
       {
@@ -71,10 +72,17 @@ async function wakeForgotten(collections: Collections): Promise<number> {
         leaseOwner: null,
         wakeAt: { $gte: NO_WORK },
         pausedByMonitor: false,
+        // A pause by the user holds back no deliveries.
+        $or: [{ pausedByUser: false }, { _id: { $in: delivering.map(({ _id }) => _id) } }],
       },
       { projection: { _id: 1 } },
     )
     .toArray();
-  const woken = await Promise.all(idle.map(({ _id }) => setWake(collections, _id)));
-  return woken.filter((at) => at !== undefined).length;
+  let woken = 0;
+  for (const { _id } of idle) {
+    if (!goesOn()) break;
+    // One at a time: many would take all connections of the process.
+    if ((await setWake(collections, _id)) !== undefined) woken += 1;
+  }
+  return woken;
 }

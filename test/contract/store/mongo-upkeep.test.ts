@@ -1,0 +1,64 @@
+import type { Document } from 'mongodb';
+import { describe, expect, test } from 'vitest';
+import { type Collections, toCollections } from '../../../src/store/mongo/collections.ts';
+
+import { NO_WORK } from '../../../src/store/mongo/lease.ts';
+import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
+import { silentLogger } from '../../support/loggers.ts';
+import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
+import { at, createBench, makeJob, type StoreBench } from './store-harness.ts';
+
+/** The commands that a store has sent. */
+interface Sent {
+  readonly commands: Document[];
+  /** The most of them that waited for an answer at once. */
+  most: number;
+}
+
+/** A store, the documents behind it, and the commands that it sends from `watch` on. */
+function withCommands(
+  use: (bench: StoreBench, c: Collections, watch: () => Sent) => Promise<void>,
+) {
+  return async () => {
+    await using database = testDatabase();
+    const uri = `${database.uri}?monitorCommands=true`;
+    const { store, db } = await openMongoStore({ uri, logger: silentLogger });
+    await using _closing = { [Symbol.asyncDispose]: () => store.close() };
+    await use(createBench({ store }), toCollections(db), () => {
+      const sent: Sent = { commands: [], most: 0 };
+      let open = 0;
+      db.client.on('commandStarted', ({ command }) => {
+        sent.commands.push(command);
+        open += 1;
+        sent.most = Math.max(sent.most, open);
+      });
+      for (const end of ['commandSucceeded', 'commandFailed'] as const) {
+        db.client.on(end, () => {
+          open -= 1;
+        });
+      }
+      return sent;
+    });
+  };
+}
+
+describe.skipIf(mongodbUri === '')('upkeep of many documents on MongoDB', () => {
+  test(
+    'crawlers that nobody woke are woken without taking all connections, and paused ones are left alone',
+    withCommands(async ({ store, account, crawler, push }, c, watch) => {
+      const { accountId } = await account();
+      const forgotten = [];
+      for (let n = 0; n < 30; n += 1) forgotten.push(await crawler({ accountId }));
+      const paused = await crawler({ accountId });
+      for (const each of [...forgotten, paused]) await push([makeJob(each)]);
+      await store.crawlers.setPaused(paused.crawlerId, 'user_pause', at(0));
+      await c.crawlers.updateMany({}, { $set: { wakeAt: NO_WORK } });
+      const sent = watch();
+      expect((await store.maintain(at(1_000))).repaired).toBe(30);
+      expect(sent.most).toBeLessThan(10);
+      const reads = sent.commands.filter(({ find }) => find === 'jobs');
+      expect(reads.map(({ filter }) => filter.crawlerId)).not.toContain(paused.crawlerId);
+      expect(await store.queue.crawlersWithWorkDue(at(1_000), 100)).toHaveLength(30);
+    }),
+  );
+});
