@@ -20,6 +20,10 @@ export async function deleteBatch<T extends { readonly _id: string }>(
   const found = (await collection.find(filter, { projection }).limit(limit).toArray()) as T[];
   if (found.length === 0) return { found, count: 0 };
   const _id = { $in: found.map((each) => each._id) };
-  const { deletedCount: count } = await collection.deleteMany({ ...filter, _id });
+  // By another index the database might read all that match once more.
+  const { deletedCount: count } = await collection.deleteMany(
+    { ...filter, _id },
+    { hint: { _id: 1 } },
+  );
   return { found, count };
 }

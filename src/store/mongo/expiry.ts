@@ -68,6 +68,8 @@ async function expireDeliveries(
   batch: number,
 ): Promise<number> {
   const old = { expiresAt: { $lte: now } };
+  // By the index of the time the database might read all that are old once more.
+  const hint = { _id: 1 };
   const found = await deliveries
     .find(old, { projection: { crawlerId: 1 } })
     .sort({ expiresAt: 1 })
@@ -78,16 +80,16 @@ async function expireDeliveries(
     const counted = await lanes.runExclusive(crawlerId, () =>
       lanes.change(crawlerId, now, async (session, changes) => {
         const gone = await deliveries
-          .find(these, { projection: { state: 1, size: 1 }, session })
+          .find(these, { projection: { state: 1, size: 1 }, session, hint })
           .toArray();
-        await deliveries.deleteMany(these, { session });
+        await deliveries.deleteMany(these, { session, hint });
         changes.add('deliveriesPending', -gone.filter(isPending).length);
         changes.addStored(-gone.reduce((sum, { size }) => sum + chargedBytes(size), 0));
         return gone;
       }),
     );
     // Of a crawler that is gone nothing is counted.
-    if (counted === undefined) await deliveries.deleteMany(these);
+    if (counted === undefined) await deliveries.deleteMany(these, { hint });
   }
   return found.length;
 }

@@ -2,10 +2,13 @@ import type { Document } from 'mongodb';
 import { describe, expect, test } from 'vitest';
 import { type Collections, toCollections } from '../../../src/store/mongo/collections.ts';
 
+import { toJobDocument } from '../../../src/store/mongo/job-document.ts';
 import { NO_WORK } from '../../../src/store/mongo/lease.ts';
 import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
+import { deliveryDocument } from '../../../src/store/mongo/records.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
+import { makeRecord } from './outcomes.ts';
 import { at, createBench, makeJob, type StoreBench } from './store-harness.ts';
 
 /** The commands that a store has sent. */
@@ -59,6 +62,31 @@ describe.skipIf(mongodbUri === '')('upkeep of many documents on MongoDB', () => 
       const reads = sent.commands.filter(({ find }) => find === 'jobs');
       expect(reads.map(({ filter }) => filter.crawlerId)).not.toContain(paused.crawlerId);
       expect(await store.queue.crawlersWithWorkDue(at(1_000), 100)).toHaveLength(30);
+    }),
+  );
+
+  test(
+    'documents that were found to be removed are removed by their ids',
+    withCommands(async ({ store, crawler }, c, watch) => {
+      const [made, hook] = [await crawler(), await crawler({ delivery: 'webhook' })];
+      await c.jobs.insertMany([1, 2, 3].map(() => toJobDocument(makeJob(made))));
+      const kept = { keptAt: at(0), due: at(0), epoch: undefined, expiresAt: at(10) };
+      const record = makeRecord(makeJob(hook));
+      const { crawlerId } = hook;
+      await c.deliveries.insertOne(
+        deliveryDocument({ crawlerId, record, callbackHeaders: '[]', ...kept }),
+      );
+      const sent = watch();
+      await store.crawlers.remove(made.crawlerId);
+      await store.maintain(at(20));
+      for (const name of ['jobs', 'deliveries'] as const) {
+        const removals = sent.commands
+          .filter((command) => command.delete === name)
+          .flatMap(({ deletes }) => deletes as Document[]);
+        expect(removals.length).toBeGreaterThan(0);
+        for (const { hint } of removals) expect(hint).toEqual({ _id: 1 });
+        expect(await c[name].countDocuments({})).toBe(0);
+      }
     }),
   );
 });
