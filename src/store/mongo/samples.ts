@@ -98,24 +98,29 @@ async function thin({ samples }: Collections, known: KnownSamples, at: Date): Pr
     // Other processes may have thinned since this one did, and nothing is added to what is old.
     const from = Math.max(Number(known.get(String(stepMs)) ?? 0), until - WINDOW_MS);
     if (from >= until) continue;
-    const found = await samples
+    const old = samples
       .find(
         { at: { $gte: new Date(from), $lt: new Date(until) } },
         { projection: { crawlerId: 1, at: 1 } },
       )
       .sort({ at: -1 })
-      .toArray();
+      .batchSize(CRAWLERS);
+    let step = Number.NaN;
     const kept = new Set<string>();
-    const removed = found.filter(({ crawlerId, at: moment }) => {
-      const step = `${crawlerId}/${Math.floor(moment.getTime() / stepMs)}`;
-      if (kept.has(step)) return true;
-      kept.add(step);
-      return false;
-    });
-    for (let from = 0; from < removed.length; from += CRAWLERS) {
-      const ids = removed.slice(from, from + CRAWLERS).map(({ _id }) => _id);
-      await samples.deleteMany({ _id: { $in: ids } });
+    let removed: string[] = [];
+    const remove = () => samples.deleteMany({ _id: { $in: removed } });
+    // Not all at once: after a restart they are those of twelve hours.
+    for await (const { _id, crawlerId, at: moment } of old) {
+      const its = Math.floor(moment.getTime() / stepMs);
+      if (its !== step) kept.clear();
+      step = its;
+      if (kept.has(crawlerId)) removed.push(_id);
+      else kept.add(crawlerId);
+      if (removed.length < CRAWLERS) continue;
+      await remove();
+      removed = [];
     }
+    if (removed.length > 0) await remove();
     known.set(String(stepMs), String(until));
   }
 }

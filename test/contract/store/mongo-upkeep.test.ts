@@ -1,6 +1,10 @@
 import type { Document } from 'mongodb';
 import { describe, expect, test } from 'vitest';
-import { type Collections, toCollections } from '../../../src/store/mongo/collections.ts';
+import {
+  type Collections,
+  type SampleDocument,
+  toCollections,
+} from '../../../src/store/mongo/collections.ts';
 
 import { toJobDocument } from '../../../src/store/mongo/job-document.ts';
 import { NO_WORK } from '../../../src/store/mongo/lease.ts';
@@ -16,6 +20,14 @@ interface Sent {
   readonly commands: Document[];
   /** The most of them that waited for an answer at once. */
   most: number;
+  /** The most documents that an answer had. */
+  longest: number;
+}
+
+const MINUTE = 60_000;
+
+interface Reply {
+  readonly cursor?: { readonly firstBatch?: unknown[]; readonly nextBatch?: unknown[] };
 }
 
 /** A store, the documents behind it, and the commands that it sends from `watch` on. */
@@ -28,7 +40,7 @@ function withCommands(
     const { store, db } = await openMongoStore({ uri, logger: silentLogger });
     await using _closing = { [Symbol.asyncDispose]: () => store.close() };
     await use(createBench({ store }), toCollections(db), () => {
-      const sent: Sent = { commands: [], most: 0 };
+      const sent: Sent = { commands: [], most: 0, longest: 0 };
       let open = 0;
       db.client.on('commandStarted', ({ command }) => {
         sent.commands.push(command);
@@ -40,6 +52,10 @@ function withCommands(
           open -= 1;
         });
       }
+      db.client.on('commandSucceeded', ({ reply }) => {
+        const { firstBatch = [], nextBatch = firstBatch } = (reply as Reply).cursor ?? {};
+        sent.longest = Math.max(sent.longest, nextBatch.length);
+      });
       return sent;
     });
   };
@@ -87,6 +103,31 @@ describe.skipIf(mongodbUri === '')('upkeep of many documents on MongoDB', () => 
         for (const { hint } of removals) expect(hint).toEqual({ _id: 1 });
         expect(await c[name].countDocuments({})).toBe(0);
       }
+    }),
+  );
+
+  test(
+    'samples of many crawlers are thinned in parts',
+    withCommands(async ({ store }, c, watch) => {
+      const sample = (n: number, time: number): SampleDocument => ({
+        _id: `${n}/${at(time).getTime()}`,
+        crawlerId: String(n),
+        at: at(time),
+        day: '2040-05-17',
+        counts: {},
+        queued: 0,
+      });
+      const crawlers = Array.from({ length: 1_200 }, (_, n) => n);
+      await c.samples.insertMany(
+        [0, MINUTE, 10 * MINUTE].flatMap((time) => crawlers.map((n) => sample(n, time))),
+      );
+      const sent = watch();
+      await store.maintain(at(120 * MINUTE));
+      expect(sent.longest).toBeGreaterThan(0);
+      expect(sent.longest).toBeLessThanOrEqual(1_000);
+      const kept = await c.samples.find({ crawlerId: '7' }).sort({ at: 1 }).toArray();
+      expect(kept.map((each) => each.at)).toEqual([at(MINUTE), at(10 * MINUTE)]);
+      expect(await c.samples.countDocuments({ crawlerId: { $ne: '' } })).toBe(2_400);
     }),
   );
 });
