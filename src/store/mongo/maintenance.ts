@@ -40,9 +40,10 @@ export function createMaintenance(collections: Collections, lanes: Lanes) {
   return async (now: Date, signal?: AbortSignal): Promise<MaintenanceReport> => {
     const until = performance.now() + GOES_ON_MS;
     const goesOn = (): boolean => signal?.aborted !== true && performance.now() < until;
+    // First, because days may take all the time, and a round of samples is not made up for.
+    await takeSamples(collections, known, now, goesOn);
     await gatherParts(collections, lanes, now, BATCH);
     await moveDays(collections, lanes, now, BATCH, goesOn);
-    await takeSamples(collections, known, now, goesOn);
     await endHolds(collections, now);
     const expired = await expire(collections, lanes, now, BATCH, goesOn);
     let repaired = await sweepAll(collections, now, goesOn, BATCH);

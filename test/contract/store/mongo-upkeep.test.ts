@@ -1,5 +1,6 @@
 import type { Document } from 'mongodb';
 import { describe, expect, test } from 'vitest';
+import { DAY_MS, MINUTE_MS } from '../../../src/domain/durations.ts';
 import {
   type Collections,
   type SampleDocument,
@@ -22,9 +23,8 @@ interface Sent {
   most: number;
   /** The most documents that an answer had. */
   longest: number;
+  onCommand?: (command: Document) => void;
 }
-
-const MINUTE = 60_000;
 
 interface Reply {
   readonly cursor?: { readonly firstBatch?: unknown[]; readonly nextBatch?: unknown[] };
@@ -44,6 +44,7 @@ function withCommands(
       let open = 0;
       db.client.on('commandStarted', ({ command }) => {
         sent.commands.push(command);
+        sent.onCommand?.(command);
         open += 1;
         sent.most = Math.max(sent.most, open);
       });
@@ -119,15 +120,31 @@ describe.skipIf(mongodbUri === '')('upkeep of many documents on MongoDB', () => 
       });
       const crawlers = Array.from({ length: 1_200 }, (_, n) => n);
       await c.samples.insertMany(
-        [0, MINUTE, 10 * MINUTE].flatMap((time) => crawlers.map((n) => sample(n, time))),
+        [0, MINUTE_MS, 10 * MINUTE_MS].flatMap((time) => crawlers.map((n) => sample(n, time))),
       );
       const sent = watch();
-      await store.maintain(at(120 * MINUTE));
+      await store.maintain(at(120 * MINUTE_MS));
       expect(sent.longest).toBeGreaterThan(0);
       expect(sent.longest).toBeLessThanOrEqual(1_000);
       const kept = await c.samples.find({ crawlerId: '7' }).sort({ at: 1 }).toArray();
-      expect(kept.map((each) => each.at)).toEqual([at(MINUTE), at(10 * MINUTE)]);
+      expect(kept.map((each) => each.at)).toEqual([at(MINUTE_MS), at(10 * MINUTE_MS)]);
       expect(await c.samples.countDocuments({ crawlerId: { $ne: '' } })).toBe(2_400);
+    }),
+  );
+
+  test(
+    'samples are taken before the days of many crawlers are moved, which can take all the time',
+    withCommands(async ({ store, crawler, push }, c, watch) => {
+      const made = await crawler();
+      await push([makeJob(made)], at(-3 * DAY_MS));
+      const stopped = new AbortController();
+      watch().onCommand = ({ update }) => {
+        if (update === 'history') stopped.abort();
+      };
+      await store.maintain(at(0), stopped.signal);
+      expect(stopped.signal.aborted).toBe(true);
+      const { crawlerId } = made;
+      expect(await c.samples.find({ crawlerId }).toArray()).toMatchObject([{ queued: 1 }]);
     }),
   );
 });
