@@ -28,7 +28,7 @@ describe.skipIf(mongodbUri === '')('lists of many rows on MongoDB', () => {
       ...deliveryDocument({
         crawlerId: hook.crawlerId,
         record: makeRecord(makeJob(hook, { url: url(n) })),
-        callbackHeaders: '[]',
+        callbackHeaders: [],
         due: at(n),
         keptAt: at(n),
         epoch: undefined,

@@ -91,7 +91,7 @@ describe.skipIf(mongodbUri === '')('upkeep of many documents on MongoDB', () => 
       const record = makeRecord(makeJob(hook));
       const { crawlerId } = hook;
       await c.deliveries.insertOne(
-        deliveryDocument({ crawlerId, record, callbackHeaders: '[]', ...kept }),
+        deliveryDocument({ crawlerId, record, callbackHeaders: [], ...kept }),
       );
       const sent = watch();
       await store.crawlers.remove(made.crawlerId);
