@@ -40,7 +40,7 @@ export function createFailedCrawls({ deliveries, results }: Collections): ReadFa
     // These conditions have no index, and the database would look until it has found enough.
     const scope = scopeKey(selection);
     const isWanted = (row: ResultRow): boolean =>
-      row.scope === scope && !row.heldUntil && (batchId ?? row.batchId) === row.batchId;
+      row.scope === scope && !row.heldUntil && (batchId === undefined || row.batchId === batchId);
     const listing = await readPart(results, filter, part, {
       field,
       projection: RESULT_FIELDS,
