@@ -165,7 +165,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     fillSoon();
     // Others may be next in line.
     if (queue.size === 0) paced?.leave();
-    if (backlog && queue.size <= MAX_CLAIM / 2) hasRoom = true;
+    if (backlog && queue.size <= Math.max(MAX_CLAIM / 2, perPost())) hasRoom = true;
     deps.onChange();
   }
 
@@ -208,6 +208,9 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   function togetherOf({ deliverBatch: set }: Crawler): DeliverBatch | undefined {
     return set && { ...set, maxResults: Math.min(set.maxResults, mostTogether) };
   }
+
+  /** As many as fill a POST of several; none for a POST of one. */
+  const perPost = (): number => (crawler && togetherOf(crawler)?.maxResults) ?? 0;
 
   /** Has `onRoom` called when an endpoint that takes nothing now takes something again. */
   function waitInLine(current: Crawler): void {
@@ -360,11 +363,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       const sinceMs = performance.now();
       for (const delivery of held) {
         const { plain, held } = keep(delivery.rid);
-        queue.set(delivery.rid, {
-          delivery: { ...delivery, ...defined({ plain }) },
-          held,
-          sinceMs,
-        });
+        const kept = { ...delivery, ...defined({ plain }) };
+        queue.set(delivery.rid, { delivery: kept, held, sinceMs });
       }
       for (const delivery of claimed) {
         const bytes = turn.room?.split(delivery.body.byteLength);
@@ -376,6 +376,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         waiting = false;
       }
       fill();
+      // What does not fill a POST would wait for others, which the store may have.
+      if (claimed.length > 0 && queue.size < perPost()) hasRoom = true;
     },
     fail: ({ settlements }) => void settled.unshift(...settlements),
     release: ({ room }) => room?.release(),

@@ -1,8 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { buffer } from 'node:stream/consumers';
-import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
-import { createGzip, gunzip } from 'node:zlib';
+import { gunzip } from 'node:zlib';
 import type { DeliveryHeader } from '../domain/callback-headers.ts';
 import { type ServiceClock, wallNow } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
@@ -11,6 +10,7 @@ import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
 import { discard } from '../domain/discard.ts';
 import type { HeaderPair } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
+import { activeSecrets, startSigning } from '../domain/webhook-signature.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { HttpClient, RequestBody } from '../net/http-client.ts';
 import { type CallbackTarget, callbackTarget } from './callback-target.ts';
@@ -19,8 +19,9 @@ import { headerValue } from './header-value.ts';
 import { plainBody } from './plain-body.ts';
 import { post } from './post.ts';
 import { deliveryError, probeError, toEndpointAnswer } from './post-verdict.ts';
-import { idOfResults, resultLines, TooLong } from './result-lines.ts';
+import { idOfResults, packedLines, resultLines, TooLong } from './result-lines.ts';
 import { type SentBody, signedHeaders } from './signed-headers.ts';
+import { unpackShort } from './unpack-short.ts';
 import type { DeliveredTogether, DeliveryResult, SentDelivery, Webhook } from './webhook.ts';
 
 const decompress = promisify(gunzip);
@@ -109,10 +110,12 @@ async function deliverTogether(
     logger.error({ err: error, crawler: crawler.name }, 'a stored page does not decompress');
     return oneByOne(deps, crawler, deliveries, signal);
   }
+  for (const { plain } of deliveries) if (plain !== undefined) discard(plain);
   const sent = await send(deps, crawler, target, message, signal);
   const { status, error } = sent;
   if (status === CONTENT_TOO_LARGE && deliveries.length > 1) {
-    return inHalves(deps, crawler, deliveries, signal);
+    const packed = deliveries.map(({ plain: _freed, ...delivery }) => delivery);
+    return inHalves(deps, crawler, packed, signal);
   }
   if (error !== '') {
     logger.debug({ results: deliveries.length, crawler: crawler.name, error }, 'delivery failed');
@@ -225,27 +228,29 @@ async function messageOfResults(
   hostname: string,
 ): Promise<Message> {
   const isPlain = isUncompressed(uncompressedHosts, hostname);
-  const lines = resultLines(deliveries, decompress);
-  let bytes: Uint8Array;
-  if (isPlain) bytes = await buffer(lines);
-  else {
-    // In its own thread, piece by piece.
-    const packed = createGzip({ level: 1 });
-    const [collected] = await Promise.all([buffer(packed), pipeline(lines, packed)]);
-    bytes = collected;
-  }
   const message = { id: idOfResults(deliveries), sentAt: wallNow(clock) };
+  const lines = resultLines(
+    deliveries,
+    async (packed) => unpackShort(packed) ?? (await decompress(packed)),
+  );
+  let body: SentBody & { readonly bytes: Uint8Array };
+  if (isPlain) body = { isGzip: false, bytes: await buffer(lines) };
+  else {
+    const secrets = activeSecrets(crawler.webhookSecrets, message.sentAt);
+    const signing = startSigning(secrets, message);
+    const bytes = await packedLines(lines, signing);
+    body = { isGzip: true, bytes, signing };
+  }
   const own: DeliveryHeader[] = [
     deliveryBot(botName),
     ['Content-Type', 'application/x-ndjson'],
     ...(isPlain ? [] : [['Content-Encoding', 'gzip'] as const]),
     ['webhook-results', String(deliveries.length)],
   ];
-  const body: SentBody = { isGzip: !isPlain, bytes };
   const signatures = await signedHeaders(crawler.webhookSecrets, message, body);
   const { traceparent } = deliveries[0] ?? {};
   const trace: HeaderPair[] = traceparent === undefined ? [] : [['traceparent', traceparent]];
-  return { body: bytes, headers: [...own, ...trace, ...signatures] };
+  return { body: body.bytes, headers: [...own, ...trace, ...signatures] };
 }
 
 function isUncompressed(hosts: readonly string[], hostname: string): boolean {

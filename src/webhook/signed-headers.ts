@@ -1,31 +1,15 @@
-import { constants, gunzipSync } from 'node:zlib';
-import { Gunzip } from 'minizlib';
 import type { DeliveryHeader } from '../domain/callback-headers.ts';
 import type { WebhookSecret } from '../domain/crawler.ts';
 import {
   activeSecrets,
   type SignedMessage,
+  type Signing,
   signatureHeaders,
   startSigning,
 } from '../domain/webhook-signature.ts';
 import type { RequestBody } from '../net/http-client.ts';
 import { unpackedPieces } from './plain-body.ts';
-
-/**
- * Compressed bodies up to this are decompressed at once: that costs less than a stream, and they
- * hold a few megabytes at most.
- */
-const SMALL_BYTES = 16_384;
-
-/**
- * The decompressor of all short bodies. To make one takes a third of the time that a usual page
- * takes, and the garbage collector keeps each until its next full run.
- */
-let decompressor = createDecompressor();
-
-function createDecompressor(): Gunzip {
-  return new Gunzip({ flush: constants.Z_FINISH });
-}
+import { unpackShort } from './unpack-short.ts';
 
 /** A body as it is sent. */
 export type SentBody =
@@ -34,6 +18,8 @@ export type SentBody =
       readonly bytes: Uint8Array;
       /** What it was compressed from, where it is at hand. */
       readonly plain?: Uint8Array;
+      /** Has signed what it was compressed from, in its place. */
+      readonly signing?: Signing;
     }
   | { readonly isGzip: false; readonly bytes: RequestBody };
 
@@ -55,30 +41,20 @@ export async function signedHeaders(
   else for await (const piece of body.bytes) asSent.update(piece);
   const signatures = asSent.signatures();
   if (body.isGzip) {
-    const decompressed = startSigning(active, message);
-    if (body.plain !== undefined) decompressed.update(body.plain);
-    else if (body.bytes.byteLength <= SMALL_BYTES) decompressed.update(decompressShort(body.bytes));
-    else {
-      // Such a body may decompress to many megabytes.
-      for await (const piece of unpackedPieces(body.bytes)) decompressed.update(piece);
-    }
-    signatures.push(...decompressed.signatures());
+    const signing = body.signing ?? (await signUnpacked(body, startSigning(active, message)));
+    signatures.push(...signing.signatures());
   }
   return signatureHeaders(message, signatures);
 }
 
-/** Throws what zlib throws when `bytes` do not decompress. */
-function decompressShort(bytes: Uint8Array): Uint8Array {
-  const { buffer, byteOffset, byteLength } = bytes;
-  try {
-    decompressor.reset();
-    decompressor.write(Buffer.from(buffer, byteOffset, byteLength));
-    const plain = decompressor.read();
-    if (plain !== null) return plain;
-  } catch {
-    // What is wrong with them is said below.
+async function signUnpacked(
+  { bytes, plain = unpackShort(bytes) }: Pick<SentBody & { isGzip: true }, 'bytes' | 'plain'>,
+  signing: Signing,
+): Promise<Signing> {
+  if (plain !== undefined) signing.update(plain);
+  else {
+    // Such a body may decompress to many megabytes.
+    for await (const piece of unpackedPieces(bytes)) signing.update(piece);
   }
-  // An error leaves its traces in the object; an empty body is not an error, and looks the same.
-  decompressor = createDecompressor();
-  return gunzipSync(bytes);
+  return signing;
 }

@@ -115,6 +115,31 @@ test('a result waits for others no longer than it may, and is retried and replay
   expect(receiver.deliveries.slice(before).flatMap(linesOf)).toMatchObject([{ rid: rids[1] }]);
 });
 
+test('deliveries of the store fill a POST before its time', async () => {
+  await using site = await startSite();
+  await using receiver = await startReceiver();
+  const app = shared();
+  const crawler = await createCrawler(app, 'stored', {
+    callback_url: receiver.url,
+    deliver_batch: { max_results: 100, max_ms: 10_000 },
+  });
+  const items = Array.from({ length: 200 }, (_, n) => ({ url: `${site.url}/page/${n}` }));
+  const { json } = await crawler.post('push_batch', { items });
+  const rids = json.results.map(({ rid }: { rid: string }) => rid) as string[];
+  await eventually(() => expect(receiver.deliveries.flatMap(linesOf)).toHaveLength(200));
+  await eventually(async () =>
+    expect((await crawler.details()).activity.deliveries_pending).toBe(0),
+  );
+  const before = receiver.deliveries.length;
+  const replay = await crawler.post('replay', { rids });
+  expect(replay.json).toMatchObject({ replayed: 200 });
+  await eventually(() =>
+    expect(receiver.deliveries.slice(before).flatMap(linesOf)).toHaveLength(200),
+  );
+  const sizes = receiver.deliveries.slice(before).map((post) => linesOf(post).length);
+  expect(sizes).toEqual([100, 100]);
+});
+
 test('an endpoint that answers 413 gets fewer results a POST, and all of them', async () => {
   await using site = await startSite();
   await using receiver = await startReceiver({

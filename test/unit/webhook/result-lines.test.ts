@@ -30,3 +30,13 @@ test('other work has its turns while the lines are made', async () => {
   isOver = true;
   expect(turns).toBeGreaterThan(100);
 });
+
+test('short results come in few chunks, for each is a call of zlib', async () => {
+  const deliveries = Array.from({ length: 100 }, () => deliveryOf(''));
+  const chunks = await Array.fromAsync(
+    resultLines(deliveries, async () => Buffer.alloc(2_000, 'a')),
+  );
+  const text = Buffer.concat(chunks).toString();
+  expect(text.split('\n')).toHaveLength(101);
+  expect(chunks.length).toBeLessThan(text.length / 60_000 + 1);
+});
