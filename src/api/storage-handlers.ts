@@ -211,6 +211,6 @@ async function resultMessage(result: StoredResult, call: Call): Promise<ResultMe
     ...result.details,
     pcStatus: result.cbStatus,
     storedAt: timestampFromDate(result.storedAt),
-    body: body === result.body ? Uint8Array.from(body) : body,
+    body: body === result.body ? new Uint8Array(body) : body,
   };
 }

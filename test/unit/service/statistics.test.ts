@@ -2,9 +2,15 @@ import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { addByDate, toDay, toHistoryDay } from '../../../src/domain/stats.ts';
 import { createStatistics } from '../../../src/service/reads/statistics.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { createUseCases, openEmbeddedStore } from '../../support/use-cases.ts';
 
 const DAY_MS = 24 * 3_600_000;
+
+interface Partials {
+  readonly stats: Partial<Store['stats']>;
+  readonly results: Partial<Store['results']>;
+}
 
 async function startStatistics() {
   const opened = await openEmbeddedStore();
@@ -54,6 +60,16 @@ async function startStatistics() {
     createCrawler: (name: string, of = owner) =>
       useCases.crawlers.create(of, name, { settings: {} }),
     statistics: createStatistics({ store, clock }),
+    /** The statistics with other answers of the store. */
+    statisticsOf: ({ stats = {}, results = {} }: Partial<Partials>) =>
+      createStatistics({
+        clock,
+        store: {
+          ...store,
+          stats: { ...store.stats, ...stats },
+          results: { ...store.results, ...results },
+        },
+      }),
     today: () => toDay(clock.now()),
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   };
@@ -129,19 +145,14 @@ test('the days of many crawlers are read in small steps, added up and kept for a
     toHistoryDay(toDay(new Date(n * DAY_MS)), { success: 1 }),
   );
   const steps: number[] = [];
-  const statistics = createStatistics({
-    clock: app.clock,
-    store: {
-      ...app.store,
-      stats: {
-        ...app.store.stats,
-        history: async (ids) => new Map(ids.map((id) => [id, days])),
-        async historySums(ids) {
-          steps.push(ids.length);
-          await setTimeout(10);
-          const all = ids.flatMap(() => days);
-          return { days: addByDate(all.map((day) => [day.date, day])), count: all.length };
-        },
+  const statistics = app.statisticsOf({
+    stats: {
+      history: async (ids) => new Map(ids.map((id) => [id, days])),
+      async historySums(ids) {
+        steps.push(ids.length);
+        await setTimeout(10);
+        const all = ids.flatMap(() => days);
+        return { days: addByDate(all.map((day) => [day.date, day])), count: all.length };
       },
     },
   });
@@ -166,16 +177,11 @@ test('an account with few crawlers does not wait for the days of one with many',
   for (let n = 0; n < 60; n++) await app.createCrawler(`crawler-${n}`);
   const other = await app.otherOwner();
   await app.createCrawler('one', other);
-  const statistics = createStatistics({
-    clock: app.clock,
-    store: {
-      ...app.store,
-      stats: {
-        ...app.store.stats,
-        async historySums(ids) {
-          await setTimeout(20);
-          return { days: [], count: 5_000 * ids.length };
-        },
+  const statistics = app.statisticsOf({
+    stats: {
+      async historySums(ids) {
+        await setTimeout(20);
+        return { days: [], count: 5_000 * ids.length };
       },
     },
   });
@@ -192,16 +198,11 @@ test('at most 100 calls of an account wait for the days of its crawlers', async 
   await using app = await startStatistics();
   await app.createCrawler('one');
   const refused = Promise.withResolvers<void>();
-  const statistics = createStatistics({
-    clock: app.clock,
-    store: {
-      ...app.store,
-      stats: {
-        ...app.store.stats,
-        async historySums() {
-          await refused.promise;
-          return { days: [], count: 0 };
-        },
+  const statistics = app.statisticsOf({
+    stats: {
+      async historySums() {
+        await refused.promise;
+        return { days: [], count: 0 };
       },
     },
   });
@@ -223,17 +224,12 @@ test('at most 100 calls of an account wait for the days of its crawlers', async 
 test('what is stored is added up anew all the sooner the less it takes, and once a minute at most otherwise', async () => {
   await using app = await startStatistics();
   const results = { totalled: 0, takesMs: 0 };
-  const statistics = createStatistics({
-    clock: app.clock,
-    store: {
-      ...app.store,
-      results: {
-        ...app.store.results,
-        async totals(scope) {
-          results.totalled += 1;
-          await setTimeout(results.takesMs);
-          return app.store.results.totals(scope);
-        },
+  const statistics = app.statisticsOf({
+    results: {
+      async totals(scope) {
+        results.totalled += 1;
+        await setTimeout(results.takesMs);
+        return app.store.results.totals(scope);
       },
     },
   });
