@@ -166,9 +166,12 @@ export function createReadAhead(deps: {
     target = Math.min(Math.max(Math.floor(target), base), MAX_READ_AHEAD);
   }
 
-  /** All hosts were seen. If all that is due is of closed hosts, the next look waits for one of them. */
-  function endRound(at: number): void {
-    const waits = isFruitless && (leftClosed || (hasLeftOut && !hasMore));
+  /**
+   * All hosts were seen. If all that is due is of closed hosts, the next look waits for one of them.
+   * `isOutdated`: a crawl that started while the look was under way may have opened one.
+   */
+  function endRound(at: number, isOutdated: boolean): void {
+    const waits = isFruitless && !isOutdated && (leftClosed || (hasLeftOut && !hasMore));
     isFruitless = true;
     if (!waits) return;
     expects = false;
@@ -261,6 +264,7 @@ export function createReadAhead(deps: {
     },
     endLook(receipt) {
       if (looking === undefined) return;
+      const isOutdated = expects;
       ({ hasMore, nextDueAt } = receipt);
       if (hasMore) expects = true;
       leftClosed = false;
@@ -288,7 +292,7 @@ export function createReadAhead(deps: {
       afterHost = lastHost ?? '';
       // A slot for each is enough for all of them.
       othersWait = hasMore && !seesAllHosts && roundHosts > slots;
-      if (seesAllHosts) endRound(at);
+      if (seesAllHosts) endRound(at, isOutdated);
     },
     cancelLook,
   };

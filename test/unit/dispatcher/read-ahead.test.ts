@@ -95,6 +95,41 @@ test('a helper that has digits and no slots yet reads a limited number of jobs o
   expect(look).toMatchObject({ limit: 8, hosts: { perHost: 4 } });
 });
 
+test('a host that had its crawls at the begin of a look, and none at its end, is looked for again', () => {
+  const { ahead, board, lanes } = start();
+  lanes.keep({ ...crawler, politeness: { maxPerHost: 4, delayMs: 0, robotsTxt: false } });
+  const startAhead = (): string[] => {
+    const rids: string[] = [];
+    for (let job = ahead.first(NOW); job !== undefined; job = ahead.first(NOW)) {
+      board.start({ rid: job.rid, attempt: 1, startedAt: NOW }, new AbortController());
+      lanes.started(job, NOW.getTime());
+      ahead.started(job);
+      rids.push(job.rid);
+    }
+    return rids;
+  };
+  ahead.beginLook(crawler, SLOTS);
+  ahead.endLook({
+    jobs: dueJobs(8),
+    hasMore: false,
+    nextDueAt: undefined,
+    seesAllHosts: true,
+  });
+  const first = startAhead();
+  expect(first).toHaveLength(4);
+  ahead.expect();
+  const look = ahead.beginLook(crawler, SLOTS);
+  for (const rid of first) {
+    lanes.ended(rid, { answer: { kind: 'answered' } }, NOW.getTime());
+    board.drop(rid);
+  }
+  expect(startAhead()).toHaveLength(4);
+  // The look was told to leave out the host, so it has found nothing.
+  ahead.endLook({ jobs: [], hasMore: false, nextDueAt: undefined, seesAllHosts: true });
+  expect(look?.hosts?.closed).toHaveLength(1);
+  expect(ahead.wantsMore).toBe(true);
+});
+
 describe('hosts that have had more than their part, while others are still to be read', () => {
   /** Reads a job of each of `hosts`, numbered from `from` on; the queue has others. */
   function read({ ahead }: Reading, from: number, hosts: number): void {
