@@ -1,5 +1,6 @@
 import { defined } from '../domain/defined.ts';
 import type { SavedHealth } from '../domain/host-state.ts';
+import { indexBehind } from '../domain/sorted-names.ts';
 import { type Lane, startAt } from './host-lane.ts';
 
 /** What has to be remembered of a host that has no lane. */
@@ -52,17 +53,6 @@ const PRUNE_MS = 1_000;
 const SORT_MS = 2_000;
 
 const needsTry = (known: RestingHost | undefined): boolean => (known?.health?.asideMs ?? 0) > 0;
-
-/** The index of the first name behind another one. */
-function indexBehind(sorted: readonly string[], name: string): number {
-  let low = 0;
-  for (let high = sorted.length; low < high; ) {
-    const middle = (low + high) >>> 1;
-    if ((sorted[middle] ?? '') <= name) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
 
 /** Makes an empty collection. */
 export function createRestingHosts(): RestingHosts {

@@ -1,10 +1,12 @@
-import type { Condition, Filter } from 'mongodb';
+import type { Condition, Document, Filter } from 'mongodb';
 import type { DueJob } from '../../domain/job.ts';
 import { DEFAULT_PRIORITY, MAX_ORDER_MS } from '../../domain/priority.ts';
 import { DIGITS, kindOf } from '../../domain/share-digits.ts';
+import { indexBehind } from '../../domain/sorted-names.ts';
 import { hostsOf } from '../rules.ts';
 import type { HostsLook, LookReceipt, QueueLook } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
+import type { HostMarks, HostRange } from './host-marks.ts';
 import { toJob } from './job-document.ts';
 import type { KnownJobs } from './job-facts.ts';
 import { FIRST_DUE } from './lease.ts';
@@ -14,6 +16,8 @@ type Found = Omit<LookReceipt, 'jobs'> & { readonly documents: readonly JobDocum
 
 /** Most hosts that a query names. */
 const MAX_LEFT_OUT = 1_000;
+/** Ranges of hosts that one command reads, and the most jobs that they may have together. */
+const RANGES = { least: 8, most: 32, jobs: 2_048 } as const;
 
 /** Matches the jobs with one of these digits. */
 function ofDigits(digits: string | undefined): Filter<JobDocument> {
@@ -28,7 +32,7 @@ function ofDigits(digits: string | undefined): Filter<JobDocument> {
 /** Finds due jobs; see `QueueLook`. */
 export async function look(
   collections: Collections,
-  known: KnownJobs,
+  { known, marks }: { readonly known: KnownJobs; readonly marks: HostMarks },
   crawler: Pick<CrawlerDocument, '_id' | 'purges' | 'hasPriorities'>,
   wanted: QueueLook,
   now: Date,
@@ -46,8 +50,16 @@ export async function look(
   const { documents, ...found } =
     hosts === undefined
       ? await lookByAge(collections, queue, wanted, now)
-      : await lookByHosts(collections, { queue, hasPriorities }, { ...wanted, hosts }, now);
-  for (const document of documents) known.note(document._id, document);
+      : await lookByHosts(
+          collections,
+          { queue, hasPriorities, crawlerId, marks },
+          { ...wanted, hosts },
+          now,
+        );
+  for (const document of documents) {
+    known.note(document._id, document);
+    marks.note(crawlerId, document.host);
+  }
   const jobs = documents.map((document): DueJob => ({ ...toJob(document), dueAt: document.due }));
   return { ...found, jobs };
 }
@@ -81,13 +93,18 @@ async function lookByAge(
   return { documents: found, hasMore, nextDueAt: undefined };
 }
 
-/** Steps from host to host with one query each, which reads jobs of small hosts together. */
+/** What looks by hosts know of their crawler. */
+interface HostsQueue {
+  readonly crawlerId: string;
+  readonly queue: Filter<JobDocument>;
+  readonly hasPriorities: boolean;
+  readonly marks: HostMarks;
+}
+
+/** Steps from host to host. One command reads jobs of many hosts that are known. */
 async function lookByHosts(
   { jobs }: Collections,
-  {
-    queue,
-    hasPriorities,
-  }: { readonly queue: Filter<JobDocument>; readonly hasPriorities: boolean },
+  { crawlerId, queue, hasPriorities, marks }: HostsQueue,
   look: QueueLook & { readonly hosts: HostsLook },
   now: Date,
 ): Promise<Found> {
@@ -95,7 +112,8 @@ async function lookByHosts(
   const lastOrder = new Date(now.getTime() + (hasPriorities ? MAX_ORDER_MS : 0));
   const has = new Set(except);
   // What is found of the others is left in the queue by the run.
-  const leftOut = [...hosts.full, ...hosts.closed].slice(0, MAX_LEFT_OUT);
+  const isLeftOut = new Set([...hosts.full, ...hosts.closed]);
+  const leftOut = [...isLeftOut].sort();
   const found: JobDocument[] = [];
   const byHost = new Map<string, number>();
   let bytes = 0;
@@ -110,12 +128,16 @@ async function lookByHosts(
     found.push(document);
   }
 
+  const due = (host: Condition<string>): Filter<JobDocument> => ({
+    ...queue,
+    host,
+    order: { $lte: lastOrder },
+    due: { $lte: now },
+  });
+  const byPlace = { host: 1, order: 1, _id: 1 } as const;
+
   const dueOf = (host: Condition<string>, most: number): Promise<JobDocument[]> =>
-    jobs
-      .find({ ...queue, host, order: { $lte: lastOrder }, due: { $lte: now } })
-      .sort({ host: 1, order: 1, _id: 1 })
-      .limit(most)
-      .toArray();
+    jobs.find(due(host)).sort(byPlace).limit(most).toArray();
 
   /** Jobs that the run has may be the first of their host. */
   const page = hosts.perHost + Math.min(has.size, hosts.perHost);
@@ -150,27 +172,59 @@ async function lookByHosts(
     }
   }
 
+  /** The first jobs of each range. */
+  async function read(ranges: readonly HostRange[]): Promise<JobDocument[][]> {
+    const parts = ranges.map(({ behind, upTo }): Document[] => {
+      const within = { $gt: behind, ...(upTo === undefined ? {} : { $lte: upTo }) };
+      const to = upTo === undefined ? leftOut.length : indexBehind(leftOut, upTo);
+      const not = leftOut.slice(indexBehind(leftOut, behind), to).slice(0, MAX_LEFT_OUT);
+      return [{ $match: due({ ...within, $nin: not }) }, { $sort: byPlace }, { $limit: page }];
+    });
+    const [first = [], ...others] = parts;
+    const coll = jobs.collectionName;
+    const unions = others.map((pipeline) => ({ $unionWith: { coll, pipeline } }));
+    const documents = await jobs.aggregate<JobDocument>([...first, ...unions]).toArray();
+    const found = ranges.map((): JobDocument[] => []);
+    for (const document of documents) {
+      const at = ranges.findIndex(({ upTo }) => upTo === undefined || document.host <= upTo);
+      found[at]?.push(document);
+    }
+    return found;
+  }
+
   /** Goes through the hosts of a range. Returns the host that it stopped at, if it did. */
-  async function goThrough(from: string, to: string | undefined): Promise<string | undefined> {
-    let after = from;
-    for (;;) {
-      const range = { $gt: after, ...(to === undefined ? {} : { $lte: to }) };
-      const documents = await dueOf({ ...range, $nin: leftOut }, page);
-      for (const document of documents) {
-        const isNew = document.host !== after;
-        if (isNew && isFull()) return after;
-        if ((byHost.get(document.host) ?? 0) < hosts.perHost) take(document);
-        after = document.host;
+  async function goThrough(range: HostRange): Promise<string | undefined> {
+    const { upTo } = range;
+    for (let after = range.behind; ; ) {
+      const most = Math.ceil((limit - found.length) / hosts.perHost);
+      const count = Math.min(Math.max(most, RANGES.least), RANGES.most, RANGES.jobs / page);
+      const ranges = marks.divide(crawlerId, { behind: after, upTo }, count, isLeftOut);
+      for (const [n, documents] of (await read(ranges)).entries()) {
+        for (const document of documents) {
+          const isNew = document.host !== after;
+          if (isNew && isFull()) return after;
+          if ((byHost.get(document.host) ?? 0) < hosts.perHost) take(document);
+          after = document.host;
+        }
+        const end = ranges[n]?.upTo;
+        if (documents.length >= page) {
+          capped.push(after);
+          marks.note(crawlerId, after);
+          // The rest of the range is read with the next command.
+          if (after !== end) break;
+        } else if (end === upTo) return undefined;
+        else if (end !== undefined && after !== end) {
+          marks.forget(crawlerId, end);
+          after = end;
+        }
       }
-      if (documents.length < page) return undefined;
-      capped.push(after);
     }
   }
 
   if (hasPriorities) await takeUrgent();
   const stoppedAt =
-    (await goThrough(hosts.after, undefined)) ??
-    (hosts.after === '' ? undefined : await goThrough('', hosts.after));
+    (await goThrough({ behind: hosts.after, upTo: undefined })) ??
+    (hosts.after === '' ? undefined : await goThrough({ behind: '', upTo: hosts.after }));
   if (stoppedAt !== undefined) {
     return { documents: found, hasMore: true, nextDueAt: undefined, lastHost: stoppedAt };
   }

@@ -4,6 +4,7 @@ import type { Lease, QueueStore, TurnReceipt, TurnWork } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { dueDeliveries, readClaimed } from './deliveries.ts';
 import type { WriteWork, Written } from './finish.ts';
+import { createHostMarks } from './host-marks.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { Lanes } from './lanes.ts';
 import { nextDelivery } from './lease.ts';
@@ -35,6 +36,8 @@ export function createTurn(
   known: KnownJobs,
   writeWork: WriteWork,
 ): QueueStore['turn'] {
+  const memory = { known, marks: createHostMarks() };
+
   async function takeTurn(lease: Lease, work: TurnWork, now: Date): Promise<TurnReceipt> {
     const { ended = [], started = [], settled = [] } = work;
     const { crawlerId } = lease;
@@ -66,7 +69,7 @@ export function createTurn(
     const [{ claimed, nextDeliveryAt }, found] = await Promise.all([
       readDeliveries(lease, due),
       work.look !== undefined && isOurs && !paused
-        ? look(collections, known, state, work.look, now)
+        ? look(collections, memory, state, work.look, now)
         : { jobs: [], hasMore: false, nextDueAt: undefined },
     ]);
     return {
