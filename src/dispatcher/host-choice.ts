@@ -1,5 +1,5 @@
 import type { DueJob } from '../domain/job.ts';
-import { firstOf, type Lane, startAt } from './host-lane.ts';
+import { firstOf, type Lane, spacingMs, startAt } from './host-lane.ts';
 import type { RestingHosts } from './resting-hosts.ts';
 
 /**
@@ -32,7 +32,7 @@ export interface HostsWanted {
   readonly open: number;
 }
 
-/** Jobs that are enough for a host that bears none at the moment. */
+/** Jobs that are enough for a host that is asked at intervals. */
 const ENOUGH = 2;
 /** Hosts that a look leaves out; a bound for the length of its message. */
 const MAX_LEFT_OUT = 10_000;
@@ -40,6 +40,11 @@ const MAX_LEFT_OUT = 10_000;
 const CLOSED_MS = 2_000;
 /** Closed hosts of which a job is kept, so that they are asked in time. */
 const MAX_CLOSED = 4_096;
+
+/** Whether a host of which a look was to read `perHost` jobs has so few of them left that another look should follow. */
+export function isLow(ahead: number, perHost: number): boolean {
+  return ahead < Math.min(Math.max(ENOUGH, perHost / 2), perHost);
+}
 
 /** Makes it for the lanes of a crawler. */
 export function createHostChoice(deps: {
@@ -62,6 +67,10 @@ export function createHostChoice(deps: {
     lane.ahead.size + lane.running.size === 0 &&
     !lane.pace.isPaused &&
     startAt(lane) - nowMs <= CLOSED_MS;
+
+  /** How many jobs suffice for a lane that may start none now. Its crawls may end at any moment, or it waits. */
+  const enoughFor = (lane: Lane, nowMs: number, perHost: number): number =>
+    startAt(lane) > nowMs || spacingMs(lane) > 0 ? Math.min(ENOUGH, perHost) : perHost;
 
   /** Keeps the first job of a closed lane, if there is room; returns the others. */
   function surplusOf(lane: Lane): DueJob[] {
@@ -92,7 +101,7 @@ export function createHostChoice(deps: {
         if (!hasRoom || ahead.size === 0) continue;
         if (deps.mayStart(lane, nowMs)) {
           if (ahead.size >= perHost) full.push(host);
-        } else if (ahead.size >= Math.min(ENOUGH, perHost)) closed.push(host);
+        } else if (ahead.size >= enoughFor(lane, nowMs, perHost)) closed.push(host);
       }
       const isFull = keptClosed >= MAX_CLOSED;
       if (isFull) closed.push(...withoutTry);

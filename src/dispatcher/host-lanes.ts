@@ -43,8 +43,8 @@ export interface HostLanes extends HostChoice {
    * had more than their part wait for those that are still to be read.
    */
   next(nowMs: number, othersWait: boolean): DueJob | undefined;
-  /** Whether the host of a job has others here. */
-  hasOthers(job: DueJob): boolean;
+  /** How many jobs of its host were read ahead. */
+  aheadOf(job: DueJob): number;
   /** Whether the host of a job has jobs or crawls here. */
   isHere(job: DueJob): boolean;
   /** When the first of the lanes that wait may start a crawl; undefined when none waits for a time. */
@@ -329,7 +329,7 @@ export function createHostLanes(
       if (preferred !== undefined) return firstOf(preferred);
       return othersWait && isAhead(best, nowMs) ? undefined : firstOf(best);
     },
-    hasOthers: ({ rid }) => (byRid.get(rid)?.ahead.size ?? 0) > 0,
+    aheadOf: ({ host }) => lanes.get(host)?.ahead.size ?? 0,
     isHere({ host }) {
       const lane = lanes.get(host);
       return lane !== undefined && lane.ahead.size + lane.running.size > 0;

@@ -5,6 +5,7 @@ import { chargedJobBytes } from '../domain/quotas.ts';
 import { DIGITS, digitsBeyond, hostDigit, kindOf } from '../domain/share-digits.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
 import type { LookReceipt, QueueLook } from '../store/store.ts';
+import { isLow } from './host-choice.ts';
 import type { HostLanes } from './host-lanes.ts';
 import type { JobBoard } from './job-board.ts';
 
@@ -104,6 +105,8 @@ export function createReadAhead(deps: {
   let foundHosts = 0;
   /** Hosts that had due jobs in the last round, without those of which a try was due. */
   let roundHosts = Number.POSITIVE_INFINITY;
+  /** How many jobs of one host the last look was to read. */
+  let perHost = 1;
   /** Whether the last look left out hosts that may have more. */
   let hasLeftOut = false;
   /** Whether the queue may have jobs that came after the last look, and when that began. */
@@ -173,10 +176,11 @@ export function createReadAhead(deps: {
   function endRound(at: number, isOutdated: boolean): void {
     const waits = isFruitless && !isOutdated && (leftClosed || (hasLeftOut && !hasMore));
     isFruitless = true;
-    if (!waits) return;
-    expects = false;
-    hasMore = false;
-    const opensAt = lanes.opensAt(at);
+    if (waits) {
+      expects = false;
+      hasMore = false;
+    }
+    const opensAt = leftClosed || hasLeftOut ? lanes.opensAt(at) : undefined;
     if (opensAt !== undefined && opensAt < (nextDueAt?.getTime() ?? Number.POSITIVE_INFINITY)) {
       nextDueAt = new Date(opensAt);
     }
@@ -211,9 +215,12 @@ export function createReadAhead(deps: {
     },
     started(job) {
       lowest = Math.min(lowest, startable());
-      if (hasLeftOut && (!lanes.isTry(job) || lanes.isFull())) expects = true;
+      const left = lanes.aheadOf(job);
+      if (hasLeftOut && isLow(left, perHost) && (!lanes.isTry(job) || lanes.isFull())) {
+        expects = true;
+      }
       // Its host may have more in the queue, which wait for the next look.
-      if (hasMore && !lanes.hasOthers(job)) othersWait = true;
+      if (hasMore && left === 0) othersWait = true;
     },
     keepTo(given) {
       if (given === digits) return;
@@ -253,7 +260,7 @@ export function createReadAhead(deps: {
       const maxBytes = room.amount - limit * JOB_BYTES;
       // A helper can have digits before it has slots.
       const hostsHere = Math.min(Math.max(roundHosts, 1), HOSTS_PER_SLOT * Math.max(slots, 1));
-      const perHost = Math.ceil(target / hostsHere);
+      perHost = Math.ceil(target / hostsHere);
       const { closed, full, surplus, open: openHosts } = lanes.wanted(nowMs(), perHost, afterHost);
       looking = { room, slots, openHosts };
       for (const { rid } of surplus) board.forget(rid);

@@ -95,39 +95,62 @@ test('a helper that has digits and no slots yet reads a limited number of jobs o
   expect(look).toMatchObject({ limit: 8, hosts: { perHost: 4 } });
 });
 
-test('a host that had its crawls at the begin of a look, and none at its end, is looked for again', () => {
-  const { ahead, board, lanes } = start();
-  lanes.keep({ ...crawler, politeness: { maxPerHost: 4, delayMs: 0, robotsTxt: false } });
-  const startAhead = (): string[] => {
-    const rids: string[] = [];
+describe('a host that has all the crawls that it may have', () => {
+  const nothing = { jobs: [], hasMore: false, nextDueAt: undefined, seesAllHosts: true };
+
+  /** Starts what may start. */
+  function startAhead({ ahead, board, lanes }: Reading): void {
     for (let job = ahead.first(NOW); job !== undefined; job = ahead.first(NOW)) {
       board.start({ rid: job.rid, attempt: 1, startedAt: NOW }, new AbortController());
       lanes.started(job, NOW.getTime());
       ahead.started(job);
-      rids.push(job.rid);
+      running.push(job.rid);
     }
-    return rids;
-  };
-  ahead.beginLook(crawler, SLOTS);
-  ahead.endLook({
-    jobs: dueJobs(8),
-    hasMore: false,
-    nextDueAt: undefined,
-    seesAllHosts: true,
-  });
-  const first = startAhead();
-  expect(first).toHaveLength(4);
-  ahead.expect();
-  const look = ahead.beginLook(crawler, SLOTS);
-  for (const rid of first) {
-    lanes.ended(rid, { answer: { kind: 'answered' } }, NOW.getTime());
-    board.drop(rid);
   }
-  expect(startAhead()).toHaveLength(4);
-  // The look was told to leave out the host, so it has found nothing.
-  ahead.endLook({ jobs: [], hasMore: false, nextDueAt: undefined, seesAllHosts: true });
-  expect(look?.hosts?.closed).toHaveLength(1);
-  expect(ahead.wantsMore).toBe(true);
+
+  /** Ends a crawl and starts the next one. */
+  function crawlOne(reading: Reading): void {
+    const rid = running.shift() ?? '';
+    reading.lanes.ended(rid, { answer: { kind: 'answered' } }, NOW.getTime());
+    reading.board.drop(rid);
+    startAhead(reading);
+  }
+
+  let running: string[] = [];
+
+  /** Begins with four crawls and as many jobs as a look reads of a host, and a look that leaves it out. */
+  function saturate(): Reading {
+    running = [];
+    const reading = start();
+    const politeness = { maxPerHost: 4, delayMs: 0, robotsTxt: false };
+    reading.lanes.keep({ ...crawler, politeness });
+    reading.ahead.beginLook(crawler, SLOTS);
+    reading.ahead.endLook({ ...nothing, jobs: dueJobs(4 + SLOTS) });
+    startAhead(reading);
+    expect(running).toHaveLength(4);
+    reading.ahead.expect();
+    expect(reading.ahead.beginLook(crawler, SLOTS)?.hosts?.closed).toHaveLength(1);
+    return reading;
+  }
+
+  test('is looked for again when half of its jobs have started', () => {
+    const reading = saturate();
+    const { ahead, board } = reading;
+    ahead.endLook(nothing);
+    while (board.ahead >= SLOTS / 2) {
+      expect(ahead.wantsMore).toBe(false);
+      crawlOne(reading);
+    }
+    expect(ahead.wantsMore).toBe(true);
+  });
+
+  test('is looked for again when they have started while a look left it out', () => {
+    const reading = saturate();
+    const { ahead, board } = reading;
+    while (board.ahead > 0) crawlOne(reading);
+    ahead.endLook(nothing);
+    expect(ahead.wantsMore).toBe(true);
+  });
 });
 
 describe('hosts that have had more than their part, while others are still to be read', () => {
