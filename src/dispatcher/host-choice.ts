@@ -41,7 +41,7 @@ const CLOSED_MS = 2_000;
 /** Closed hosts of which a job is kept, so that they are asked in time. */
 const MAX_CLOSED = 4_096;
 
-/** Whether a host of which a look was to read `perHost` jobs has so few of them left that another look should follow. */
+/** Whether a host of which a look was to read `perHost` jobs has less than half of them left, so that another look follows. */
 export function isLow(ahead: number, perHost: number): boolean {
   return ahead < Math.min(Math.max(ENOUGH, perHost / 2), perHost);
 }
