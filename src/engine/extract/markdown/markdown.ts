@@ -12,7 +12,7 @@ import { tableRows } from './table-rows.ts';
 export function markdown(page: ScrapedPage, readable: boolean): string {
   prepareDocument(page);
   const { body } = page.document;
-  if (!readable) return service.turndown(body);
+  if (!readable) return convert(body);
   const part = shortMain(page) ?? body;
   const length = textLength(part);
   const whole = length < SHORT_PAGE ? service.turndown(part) : '';
@@ -21,7 +21,7 @@ export function markdown(page: ScrapedPage, readable: boolean): string {
   if (content === undefined) return whole;
   const found = textLength(content);
   if ((found > length || found * 3 < length) && whole !== '') return whole;
-  const text = service.turndown(content as HTMLElement);
+  const text = convert(content as HTMLElement);
   const title = main?.title?.trim() ?? '';
   return title === '' ? text : `# ${title}\n\n${text}`;
 }
@@ -145,6 +145,12 @@ service.addRule('table', {
     return `\n\n${rows ?? content}\n\n`;
   },
 });
+
+/** Converts an element that is not used again: it is changed, where turndown would make a copy of the whole tree. */
+function convert(element: HTMLElement): string {
+  element.cloneNode = () => element;
+  return service.turndown(element);
+}
 
 const LETTER = /[^\s\p{P}\p{S}]/u;
 
