@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { openBenchDatabase } from './bench-database.ts';
 import { call, startService, TOKEN } from './bench-setup.ts';
 import { writeMarkedSection } from './marked-section.ts';
 import { pages } from './page-text.ts';
@@ -11,8 +12,9 @@ import { pages } from './page-text.ts';
 // alone, and those of one host alone. It measures them also after a backlog of a slow host, of a
 // dead one and of one that answers 429. Then 1,000 quick hosts alone, with politeness, and after
 // 100,000 URLs of one polite host, a dead one and one that answers 429. Hosts are addresses of
-// 127.0.0.0/8. `--against DIR` runs another checkout in turn with this one, `--only NAME` one
-// scenario, `--rounds N` repeats them, and `--write` puts the medians into docs/benchmarks.md.
+// 127.0.0.0/8. `--store mongodb` measures on MongoDB. `--against DIR` runs another checkout in turn
+// with this one, `--only NAME` one scenario, `--rounds N` repeats them, and `--write` puts the
+// medians into docs/benchmarks.md.
 
 const QUICK_URLS = 3_000;
 const CONCURRENCY = 20;
@@ -31,6 +33,11 @@ interface Scenario {
 const POLITE = { max_per_host: 2, delay_ms: 20, robots_txt: false };
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   one: { title: 'one host, 3,000 pages', hosts: 1 },
+  politeOne: {
+    title: 'the same with ten requests at once',
+    hosts: 1,
+    politeness: { max_per_host: 10, delay_ms: 0, robots_txt: false },
+  },
   quick: { title: '300 quick hosts, 3,000 pages', hosts: 300 },
   slow: {
     title: 'the same after 600 URLs of a host that takes 1 s',
@@ -103,9 +110,18 @@ async function writesOf(url: string): Promise<number> {
   return Number(count);
 }
 
-async function measure(folder: string | undefined, scenario: Scenario): Promise<Measured> {
+async function measure(
+  folder: string | undefined,
+  scenario: Scenario,
+  store: string,
+): Promise<Measured> {
   const site = await startSite();
-  const env = { NETWORK_ALLOW: '127.0.0.0/8', CRAWL_TIMEOUT_SECONDS: '10' };
+  await using database = store === 'mongodb' ? await openBenchDatabase() : undefined;
+  const env = {
+    NETWORK_ALLOW: '127.0.0.0/8',
+    CRAWL_TIMEOUT_SECONDS: '10',
+    MONGODB_URI: database?.uri ?? '',
+  };
   try {
     await using service = await startService(env, folder);
     const crawler = `${service.url}/crawler/${TOKEN}/hosts`;
@@ -151,6 +167,7 @@ async function main(): Promise<void> {
       against: { type: 'string' },
       rounds: { type: 'string', default: '1' },
       only: { type: 'string' },
+      store: { type: 'string', default: 'embedded' },
       write: { type: 'boolean', default: false },
     },
   });
@@ -161,7 +178,7 @@ async function main(): Promise<void> {
       if (values.only !== undefined && values.only !== name) continue;
       console.log(scenario.title);
       for (const folder of contenders) {
-        const measured = await measure(folder, scenario);
+        const measured = await measure(folder, scenario, values.store);
         if (folder === undefined) {
           measurements.set(name, [...(measurements.get(name) ?? []), measured]);
         }
@@ -172,11 +189,11 @@ async function main(): Promise<void> {
       }
     }
   }
-  if (values.write) write(measurements);
+  if (values.write) write(measurements, values.store);
 }
 
 /** Puts the medians into the document. */
-function write(measurements: ReadonlyMap<string, readonly Measured[]>): void {
+function write(measurements: ReadonlyMap<string, readonly Measured[]>, store: string): void {
   const rows = [...measurements].map(([name, all]) => {
     const of = (key: keyof Measured): number => median(all.map((each) => each[key]));
     const figures = [of('pagesPerSecond').toFixed(0), of('requestsAtOther').toFixed(0)];
@@ -184,7 +201,11 @@ function write(measurements: ReadonlyMap<string, readonly Measured[]>): void {
   });
   const head = '| | pages a second of the quick hosts | requests at the others | turns a page |';
   const file = new URL('../docs/benchmarks.md', import.meta.url);
-  writeMarkedSection(file, 'hosts', [head, '|---|---|---|---|', ...rows].join('\n'));
+  writeMarkedSection(
+    file,
+    store === 'mongodb' ? 'hosts-mongodb' : 'hosts',
+    [head, '|---|---|---|---|', ...rows].join('\n'),
+  );
 }
 
 function median(values: readonly number[]): number {

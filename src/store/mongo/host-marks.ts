@@ -1,5 +1,4 @@
 import { createLruMap } from '../../domain/lru-map.ts';
-import { indexBehind } from '../../domain/sorted-names.ts';
 
 /** Hosts behind one name, up to another one; undefined for all that follow. */
 export interface HostRange {
@@ -8,61 +7,70 @@ export interface HostRange {
 }
 
 /**
- * Hosts that this process has met in the queues of its crawlers. They divide a look by hosts into ranges
- * that one command reads. That there are such hosts need not be true any more, and there may be others.
+ * Hosts that this process has met in the queues of its crawlers, with how many jobs they have; infinite when
+ * it has not seen all. They divide a look by hosts into ranges that one command reads. All of it may be outdated, which costs
+ * further commands.
  */
 export interface HostMarks {
-  note(crawlerId: string, host: string): void;
-  /** The host was met no more. */
-  forget(crawlerId: string, host: string): void;
+  /** Replaces what is known of a range, except of hosts in `except`, by what a look has seen. */
+  note(
+    crawlerId: string,
+    range: HostRange,
+    seen: ReadonlyMap<string, number>,
+    except: ReadonlySet<string>,
+  ): void;
   /**
-   * The first `most` ranges of the one that is given, at least one. Each ends with a known host that is not in
-   * `except`; the last range may end with the one that is given.
+   * The first ranges of the one that is given, at most `most`. Each has one host, or several if their jobs
+   * are not more than `jobs`, without those in `except`. What lies behind the last known host is in the last range.
    */
   divide(
     crawlerId: string,
     range: HostRange,
-    most: number,
-    except: ReadonlySet<string>,
+    parts: { readonly most: number; readonly jobs: number; readonly except: ReadonlySet<string> },
   ): HostRange[];
+}
+
+interface Mark {
+  readonly host: string;
+  readonly jobs: number;
 }
 
 const MAX_CRAWLERS = 100;
 const MAX_HOSTS = 2_000;
 
+const isWithin = (host: string, { behind, upTo }: HostRange): boolean =>
+  host > behind && (upTo === undefined || host <= upTo);
+
 /** Makes an empty collection. */
 export function createHostMarks(): HostMarks {
-  const marks = createLruMap<string, string[]>({ maxEntries: MAX_CRAWLERS });
+  const marks = createLruMap<string, readonly Mark[]>({ maxEntries: MAX_CRAWLERS });
 
   return {
-    note(crawlerId, host) {
-      const hosts = marks.get(crawlerId) ?? [];
-      const at = indexBehind(hosts, host);
-      if (hosts[at - 1] === host || hosts.length >= MAX_HOSTS) return;
-      hosts.splice(at, 0, host);
-      marks.set(crawlerId, hosts);
+    note(crawlerId, range, seen, except) {
+      const kept = (marks.get(crawlerId) ?? []).filter(
+        ({ host }) => !isWithin(host, range) || (except.has(host) && !seen.has(host)),
+      );
+      const found = [...seen].map(([host, jobs]) => ({ host, jobs }));
+      const all = [...kept, ...found].sort((a, b) => (a.host < b.host ? -1 : 1));
+      marks.set(crawlerId, all.slice(0, MAX_HOSTS));
     },
-    forget(crawlerId, host) {
-      const hosts = marks.get(crawlerId) ?? [];
-      const at = indexBehind(hosts, host) - 1;
-      if (hosts[at] === host) hosts.splice(at, 1);
-    },
-    divide(crawlerId, { behind, upTo }, most, except) {
-      const hosts = marks.get(crawlerId) ?? [];
+    divide(crawlerId, range, { most, jobs: maxJobs, except }) {
       const ranges: HostRange[] = [];
+      let { behind } = range;
       let last = behind;
-      for (let at = indexBehind(hosts, behind); ; at += 1) {
-        const host = hosts[at];
-        if (host !== undefined && except.has(host)) continue;
-        if (host === undefined || (upTo !== undefined && host >= upTo)) {
-          ranges.push({ behind: last, upTo });
-          break;
+      let sum = 0;
+      for (const { host, jobs } of marks.get(crawlerId) ?? []) {
+        if (except.has(host) || !isWithin(host, range)) continue;
+        if (sum > 0 && sum + jobs > maxJobs) {
+          ranges.push({ behind, upTo: last });
+          if (ranges.length >= most) return ranges;
+          behind = last;
+          sum = 0;
         }
-        ranges.push({ behind: last, upTo: host });
         last = host;
-        if (ranges.length >= most) break;
+        sum += jobs;
       }
-      return ranges;
+      return [...ranges, { behind, upTo: range.upTo }];
     },
   };
 }

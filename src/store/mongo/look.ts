@@ -56,9 +56,11 @@ export async function look(
           { ...wanted, hosts },
           now,
         );
-  for (const document of documents) {
-    known.note(document._id, document);
-    marks.note(crawlerId, document.host);
+  for (const document of documents) known.note(document._id, document);
+  if (hosts === undefined && found.hasMore) {
+    // How many other jobs they have is not known.
+    const seen = new Map(documents.map(({ host }) => [host, Number.POSITIVE_INFINITY]));
+    marks.note(crawlerId, { behind: '', upTo: undefined }, seen, new Set());
   }
   const jobs = documents.map((document): DueJob => ({ ...toJob(document), dueAt: document.due }));
   return { ...found, jobs };
@@ -197,26 +199,36 @@ async function lookByHosts(
     const { upTo } = range;
     for (let after = range.behind; ; ) {
       const most = Math.ceil((limit - found.length) / hosts.perHost);
-      const count = Math.min(Math.max(most, RANGES.least), RANGES.most, RANGES.jobs / page);
-      const ranges = marks.divide(crawlerId, { behind: after, upTo }, count, isLeftOut);
+      const ranges = marks.divide(
+        crawlerId,
+        { behind: after, upTo },
+        {
+          most: Math.min(Math.max(most, RANGES.least), RANGES.most, RANGES.jobs / page),
+          jobs: hosts.perHost,
+          except: isLeftOut,
+        },
+      );
       for (const [n, documents] of (await read(ranges)).entries()) {
+        const { behind, upTo: end } = ranges[n] ?? range;
+        const seen = new Map<string, number>();
+        for (const { host } of documents) seen.set(host, (seen.get(host) ?? 0) + 1);
+        const isWhole = documents.length < page;
+        const last = documents.at(-1)?.host ?? after;
+        // Its other jobs were not read.
+        if (!isWhole) seen.set(last, Number.POSITIVE_INFINITY);
+        marks.note(crawlerId, { behind, upTo: isWhole ? end : last }, seen, isLeftOut);
         for (const document of documents) {
           const isNew = document.host !== after;
           if (isNew && isFull()) return after;
           if ((byHost.get(document.host) ?? 0) < hosts.perHost) take(document);
           after = document.host;
         }
-        const end = ranges[n]?.upTo;
-        if (documents.length >= page) {
+        if (!isWhole) {
           capped.push(after);
-          marks.note(crawlerId, after);
           // The rest of the range is read with the next command.
           if (after !== end) break;
         } else if (end === upTo) return undefined;
-        else if (end !== undefined && after !== end) {
-          marks.forget(crawlerId, end);
-          after = end;
-        }
+        else after = end ?? after;
       }
     }
   }
