@@ -6,19 +6,28 @@ export interface HostRange {
   readonly upTo: string | undefined;
 }
 
+/** What was read of a range. */
+export interface ReadRange {
+  readonly range: HostRange;
+  /** The host of each job, in ascending order. */
+  readonly hosts: readonly string[];
+  /** Whether these were all jobs. */
+  readonly isWhole: boolean;
+}
+
 /**
  * Hosts that this process has met in the queues of its crawlers, with how many jobs they have; infinite when
  * it has not seen all. They divide a look by hosts into ranges that one command reads. All of it may be outdated, which costs
  * further commands.
  */
 export interface HostMarks {
-  /** Replaces what is known of a range, except of hosts in `except`, by what a look has seen. */
-  note(
-    crawlerId: string,
-    range: HostRange,
-    seen: ReadonlyMap<string, number>,
-    except: ReadonlySet<string>,
-  ): void;
+  /** Adds hosts of which it is not known how many jobs they have. */
+  add(crawlerId: string, hosts: Iterable<string>): void;
+  /**
+   * Replaces what is known of ranges that follow each other, up to the first of which not all hosts were read. Hosts
+   * in `except` were left out.
+   */
+  note(crawlerId: string, read: readonly ReadRange[], except: ReadonlySet<string>): void;
   /**
    * The first ranges of the one that is given, at most `most`. Each has one host, or several if their jobs
    * are not more than `jobs`, without those in `except`. What lies behind the last known host is in the last range.
@@ -41,18 +50,49 @@ const MAX_HOSTS = 2_000;
 const isWithin = (host: string, { behind, upTo }: HostRange): boolean =>
   host > behind && (upTo === undefined || host <= upTo);
 
+/** The part of the ranges whose hosts were all read, and how many jobs each has. */
+function seenOf(read: readonly ReadRange[]): {
+  readonly range: HostRange;
+  readonly seen: ReadonlyMap<string, number>;
+} {
+  const seen = new Map<string, number>();
+  const behind = read[0]?.range.behind ?? '';
+  let upTo: string | undefined = behind;
+  for (const { range, hosts, isWhole } of read) {
+    for (const host of hosts) seen.set(host, (seen.get(host) ?? 0) + 1);
+    const last = hosts.at(-1);
+    upTo = range.upTo;
+    if (isWhole || last === undefined) continue;
+    seen.set(last, Number.POSITIVE_INFINITY);
+    if (last === range.upTo) continue;
+    upTo = last;
+    break;
+  }
+  return { range: { behind, upTo }, seen };
+}
+
 /** Makes an empty collection. */
 export function createHostMarks(): HostMarks {
   const marks = createLruMap<string, readonly Mark[]>({ maxEntries: MAX_CRAWLERS });
 
+  function keep(crawlerId: string, jobsOf: ReadonlyMap<string, number>): void {
+    const all = [...jobsOf].map(([host, jobs]) => ({ host, jobs }));
+    all.sort((a, b) => (a.host < b.host ? -1 : 1));
+    marks.set(crawlerId, all.slice(0, MAX_HOSTS));
+  }
+
   return {
-    note(crawlerId, range, seen, except) {
-      const kept = (marks.get(crawlerId) ?? []).filter(
-        ({ host }) => !isWithin(host, range) || (except.has(host) && !seen.has(host)),
-      );
-      const found = [...seen].map(([host, jobs]) => ({ host, jobs }));
-      const all = [...kept, ...found].sort((a, b) => (a.host < b.host ? -1 : 1));
-      marks.set(crawlerId, all.slice(0, MAX_HOSTS));
+    add(crawlerId, hosts) {
+      const known = (marks.get(crawlerId) ?? []).map(({ host, jobs }) => [host, jobs] as const);
+      const added = [...hosts].map((host) => [host, Number.POSITIVE_INFINITY] as const);
+      keep(crawlerId, new Map([...added, ...known]));
+    },
+    note(crawlerId, read, except) {
+      const { range: noted, seen } = seenOf(read);
+      const kept = (marks.get(crawlerId) ?? [])
+        .filter(({ host }) => !isWithin(host, noted) || except.has(host))
+        .map(({ host, jobs }) => [host, jobs] as const);
+      keep(crawlerId, new Map([...kept, ...seen]));
     },
     divide(crawlerId, range, { most, jobs: maxJobs, except }) {
       const ranges: HostRange[] = [];

@@ -58,9 +58,10 @@ export async function look(
         );
   for (const document of documents) known.note(document._id, document);
   if (hosts === undefined && found.hasMore) {
-    // How many other jobs they have is not known.
-    const seen = new Map(documents.map(({ host }) => [host, Number.POSITIVE_INFINITY]));
-    marks.note(crawlerId, { behind: '', upTo: undefined }, seen, new Set());
+    marks.add(
+      crawlerId,
+      documents.map(({ host }) => host),
+    );
   }
   const jobs = documents.map((document): DueJob => ({ ...toJob(document), dueAt: document.due }));
   return { ...found, jobs };
@@ -194,29 +195,26 @@ async function lookByHosts(
     return found;
   }
 
+  /** The next ranges of one, as many as it takes to fill the look, and what was read of them. */
+  async function readNext(range: HostRange) {
+    const wanted = Math.ceil((limit - found.length) / hosts.perHost);
+    const most = Math.min(Math.max(wanted, RANGES.least), RANGES.most, RANGES.jobs / page);
+    const parts = { most, jobs: hosts.perHost, except: isLeftOut };
+    const ranges = marks.divide(crawlerId, range, parts);
+    const documents = await read(ranges);
+    const all = ranges.map((each, n) => {
+      const jobsRead = documents[n] ?? [];
+      const isWhole = jobsRead.length < page;
+      return { range: each, documents: jobsRead, hosts: jobsRead.map(({ host }) => host), isWhole };
+    });
+    marks.note(crawlerId, all, isLeftOut);
+    return all;
+  }
+
   /** Goes through the hosts of a range. Returns the host that it stopped at, if it did. */
-  async function goThrough(range: HostRange): Promise<string | undefined> {
-    const { upTo } = range;
-    for (let after = range.behind; ; ) {
-      const most = Math.ceil((limit - found.length) / hosts.perHost);
-      const ranges = marks.divide(
-        crawlerId,
-        { behind: after, upTo },
-        {
-          most: Math.min(Math.max(most, RANGES.least), RANGES.most, RANGES.jobs / page),
-          jobs: hosts.perHost,
-          except: isLeftOut,
-        },
-      );
-      for (const [n, documents] of (await read(ranges)).entries()) {
-        const { behind, upTo: end } = ranges[n] ?? range;
-        const seen = new Map<string, number>();
-        for (const { host } of documents) seen.set(host, (seen.get(host) ?? 0) + 1);
-        const isWhole = documents.length < page;
-        const last = documents.at(-1)?.host ?? after;
-        // Its other jobs were not read.
-        if (!isWhole) seen.set(last, Number.POSITIVE_INFINITY);
-        marks.note(crawlerId, { behind, upTo: isWhole ? end : last }, seen, isLeftOut);
+  async function goThrough({ behind, upTo }: HostRange): Promise<string | undefined> {
+    for (let after = behind; ; ) {
+      for (const { range, documents, isWhole } of await readNext({ behind: after, upTo })) {
         for (const document of documents) {
           const isNew = document.host !== after;
           if (isNew && isFull()) return after;
@@ -226,9 +224,9 @@ async function lookByHosts(
         if (!isWhole) {
           capped.push(after);
           // The rest of the range is read with the next command.
-          if (after !== end) break;
-        } else if (end === upTo) return undefined;
-        else after = end ?? after;
+          if (after !== range.upTo) break;
+        } else if (range.upTo === upTo) return undefined;
+        else after = range.upTo ?? after;
       }
     }
   }

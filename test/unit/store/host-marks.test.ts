@@ -5,10 +5,21 @@ const NONE: ReadonlySet<string> = new Set();
 const WHOLE = { behind: '', upTo: undefined };
 const parts = (most: number, jobs: number, except = NONE) => ({ most, jobs, except });
 
+/** What was read when all jobs of the whole range were. */
+const whole = (jobsOf: Readonly<Record<string, number>>) => [
+  {
+    range: WHOLE,
+    hosts: Object.entries(jobsOf).flatMap(([host, jobs]) =>
+      Array.from({ length: jobs }, () => host),
+    ),
+    isWhole: true,
+  },
+];
+
 test('known hosts divide a range, by how many jobs they have', () => {
   const marks = createHostMarks();
-  marks.note('one', WHOLE, new Map(Object.entries({ d: 9, b: 2, c: 2, a: 1 })), NONE);
-  marks.note('two', WHOLE, new Map([['x', 1]]), NONE);
+  marks.note('one', whole({ a: 1, b: 2, c: 2, d: 9 }), NONE);
+  marks.note('two', whole({ x: 1 }), NONE);
   const ends = (jobs: number, most = 9, except = NONE) =>
     marks.divide('one', WHOLE, parts(most, jobs, except)).map(({ upTo }) => upTo);
   expect(ends(1)).toEqual(['a', 'b', 'c', undefined]);
@@ -24,18 +35,28 @@ test('known hosts divide a range, by how many jobs they have', () => {
   expect(marks.divide('other', WHOLE, parts(9, 1))).toEqual([WHOLE]);
 });
 
-test('what a look has seen of a range replaces what was known of it', () => {
+test('what a look has read replaces what was known, up to the first host that it has not read', () => {
   const marks = createHostMarks();
-  marks.note('one', WHOLE, new Map(Object.entries({ a: 1, b: 1, c: 1, d: 1 })), NONE);
-  // It left out `c`.
-  marks.note('one', { behind: 'a', upTo: 'd' }, new Map([['bb', 1]]), new Set(['c']));
-  const ends = marks.divide('one', WHOLE, parts(9, 1)).map(({ upTo }) => upTo);
-  expect(ends).toEqual(['a', 'bb', undefined]);
+  marks.note('one', whole({ a: 1, b: 1, c: 1, d: 1, e: 1, f: 1 }), NONE);
+  const read = [
+    { range: { behind: '', upTo: 'b' }, hosts: ['b', 'b'], isWhole: false },
+    { range: { behind: 'b', upTo: 'd' }, hosts: ['bb'], isWhole: true },
+    { range: { behind: 'd', upTo: 'f' }, hosts: ['dd', 'dd'], isWhole: false },
+    { range: { behind: 'f', upTo: undefined }, hosts: [], isWhole: true },
+  ];
+  marks.note('one', read, new Set(['c']));
+  marks.add('one', ['g', 'f']);
+  const ends = (jobs: number) => marks.divide('one', WHOLE, parts(9, jobs)).map(({ upTo }) => upTo);
+  expect(ends(1)).toEqual(['b', 'bb', 'c', 'dd', 'e', 'f', undefined]);
+  // Of `b`, `dd` and `g` it is not known how many jobs they have.
+  expect(ends(2)).toEqual(['b', 'c', 'dd', 'f', undefined]);
 });
 
 test('hosts without end are kept for one crawler up to a limit', () => {
   const marks = createHostMarks();
-  const hosts = Array.from({ length: 5_000 }, (_, n) => [`h${n}`, 1] as const);
-  marks.note('one', WHOLE, new Map(hosts), NONE);
+  marks.add(
+    'one',
+    Array.from({ length: 5_000 }, (_, n) => `h${n}`),
+  );
   expect(marks.divide('one', WHOLE, parts(10_000, 1))).toHaveLength(2_000);
 });
