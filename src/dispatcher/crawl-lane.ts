@@ -346,6 +346,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     },
     abort(rid) {
       board.forget(rid);
+      ahead.expect();
       board.abort(rid, new WorkAborted('dropped'));
     },
     abortAll: board.abortAll,

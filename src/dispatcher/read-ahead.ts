@@ -161,6 +161,12 @@ export function createReadAhead(deps: {
     return digits.includes(digit);
   }
 
+  /** A job is here no more: its host may need others, which the last look may have left out. */
+  function expectOf(job: DueJob): void {
+    if (!hasLeftOut || !isLow(lanes.aheadOf(job), perHost)) return;
+    if (!lanes.isTry(job) || lanes.isFull()) expects = true;
+  }
+
   /** Sets how many jobs to read ahead for a number of slots. */
   function setTarget(slots: number): void {
     const base = Math.min(Math.max(slots, MIN_READ_AHEAD), MAX_READ_AHEAD / 2);
@@ -211,16 +217,14 @@ export function createReadAhead(deps: {
         const isOver = queueDeadline !== undefined && queueDeadline <= now;
         if (!isOver || firstTriedAt !== undefined) return job;
         board.forget(job.rid);
+        expectOf(job);
       }
     },
     started(job) {
       lowest = Math.min(lowest, startable());
-      const left = lanes.aheadOf(job);
-      if (hasLeftOut && isLow(left, perHost) && (!lanes.isTry(job) || lanes.isFull())) {
-        expects = true;
-      }
+      expectOf(job);
       // Its host may have more in the queue, which wait for the next look.
-      if (hasMore && left === 0) othersWait = true;
+      if (hasMore && lanes.aheadOf(job) === 0) othersWait = true;
     },
     keepTo(given) {
       if (given === digits) return;

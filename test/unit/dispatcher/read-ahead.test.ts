@@ -119,13 +119,14 @@ describe('a host that has all the crawls that it may have', () => {
   let running: string[] = [];
 
   /** Begins with four crawls and as many jobs as a look reads of a host, and a look that leaves it out. */
-  function saturate(): Reading {
+  function saturate(queueDeadline?: Date): Reading {
     running = [];
     const reading = start();
     const politeness = { maxPerHost: 4, delayMs: 0, robotsTxt: false };
     reading.lanes.keep({ ...crawler, politeness });
     reading.ahead.beginLook(crawler, SLOTS);
-    reading.ahead.endLook({ ...nothing, jobs: dueJobs(4 + SLOTS) });
+    const jobs = dueJobs(4 + SLOTS).map((job) => ({ ...job, queueDeadline }));
+    reading.ahead.endLook({ ...nothing, jobs });
     startAhead(reading);
     expect(running).toHaveLength(4);
     reading.ahead.expect();
@@ -141,6 +142,18 @@ describe('a host that has all the crawls that it may have', () => {
       expect(ahead.wantsMore).toBe(false);
       crawlOne(reading);
     }
+    expect(ahead.wantsMore).toBe(true);
+  });
+
+  test('is looked for again when the time of its jobs in the queue is over', () => {
+    const reading = saturate(new Date(NOW.getTime() + 1_000));
+    const { ahead, board, lanes } = reading;
+    ahead.endLook(nothing);
+    const [rid = ''] = running;
+    lanes.ended(rid, { answer: { kind: 'answered' } }, NOW.getTime());
+    board.drop(rid);
+    expect(ahead.wantsMore).toBe(false);
+    expect(ahead.first(new Date(NOW.getTime() + 2_000))).toBeUndefined();
     expect(ahead.wantsMore).toBe(true);
   });
 
