@@ -203,6 +203,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       return logger.info(about, 'the host bears requests again');
     }
     const { reason, untilMs } = trouble;
+    // Others of its jobs may be in the queue alone.
+    ahead.expectAt(new Date(untilMs));
     const waitMs = untilMs - nowMs;
     const text =
       trouble.kind === 'away'

@@ -163,7 +163,7 @@ export function createReadAhead(deps: {
 
   /** A job is here no more: its host may need others, which the last look may have left out. */
   function expectOf(job: DueJob): void {
-    if (!hasLeftOut || !isLow(lanes.aheadOf(job), perHost)) return;
+    if (!(hasLeftOut || leftClosed) || !isLow(lanes.aheadOf(job), perHost)) return;
     if (!lanes.isTry(job) || lanes.isFull()) expects = true;
   }
 
@@ -205,6 +205,8 @@ export function createReadAhead(deps: {
     expect() {
       expects = true;
       hasNews = true;
+      // The next look tells when others fall due.
+      if (nextDueAt !== undefined && nextDueAt <= clock.now()) nextDueAt = undefined;
     },
     expectAt(moment) {
       if (nextDueAt === undefined || moment < nextDueAt) nextDueAt = moment;

@@ -6,6 +6,11 @@ export interface HostRange {
   readonly upTo: string | undefined;
 }
 
+/** Whether a host lies in a range. */
+export function isWithin(host: string, { behind, upTo }: HostRange): boolean {
+  return host > behind && (upTo === undefined || host <= upTo);
+}
+
 /** What was read of a range. */
 export interface ReadRange {
   readonly range: HostRange;
@@ -46,9 +51,6 @@ interface Mark {
 
 const MAX_CRAWLERS = 100;
 const MAX_HOSTS = 2_000;
-
-const isWithin = (host: string, { behind, upTo }: HostRange): boolean =>
-  host > behind && (upTo === undefined || host <= upTo);
 
 /** The part of the ranges whose hosts were all read, and how many jobs each has. */
 function seenOf(read: readonly ReadRange[]): {

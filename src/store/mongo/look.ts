@@ -6,7 +6,7 @@ import { indexBehind } from '../../domain/sorted-names.ts';
 import { hostsOf } from '../rules.ts';
 import type { HostsLook, LookReceipt, QueueLook } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
-import type { HostMarks, HostRange } from './host-marks.ts';
+import { type HostMarks, type HostRange, isWithin, type ReadRange } from './host-marks.ts';
 import { toJob } from './job-document.ts';
 import type { KnownJobs } from './job-facts.ts';
 import { FIRST_DUE } from './lease.ts';
@@ -104,6 +104,11 @@ interface HostsQueue {
   readonly marks: HostMarks;
 }
 
+/** The jobs that were read of a range. */
+interface RangeJobs extends ReadRange {
+  readonly documents: readonly JobDocument[];
+}
+
 /** Steps from host to host. One command reads jobs of many hosts that are known. */
 async function lookByHosts(
   { jobs }: Collections,
@@ -139,12 +144,18 @@ async function lookByHosts(
   });
   const byPlace = { host: 1, order: 1, _id: 1 } as const;
 
-  const dueOf = (host: Condition<string>, most: number): Promise<JobDocument[]> =>
-    jobs.find(due(host)).sort(byPlace).limit(most).toArray();
+  /** Read as they are used, because their bodies may be long. */
+  const dueOf = (host: Condition<string>, most: number) =>
+    jobs
+      .find(due(host))
+      .sort(byPlace)
+      .limit(most)
+      .batchSize(most + 1);
 
   /** Jobs that the run has may be the first of their host. */
   const page = hosts.perHost + Math.min(has.size, hosts.perHost);
-  const capped: string[] = [];
+  /** Hosts that may have more than was taken. */
+  const capped = new Set<string>();
 
   /** Takes jobs of hosts that have some above the default priority; half of the room at most. */
   async function takeUrgent(): Promise<void> {
@@ -168,45 +179,71 @@ async function lookByHosts(
     }
     if (counts.size === 0) return;
     const most = Math.ceil(limit / 2);
-    for (const document of await dueOf({ $in: [...counts.keys()] }, most + has.size)) {
+    for await (const document of dueOf({ $in: [...counts.keys()] }, most + has.size)) {
       const { host } = document;
       if (found.length >= most) return;
       if ((byHost.get(host) ?? 0) < (counts.get(host) ?? 0)) take(document);
     }
   }
 
-  /** The first jobs of each range. */
-  async function read(ranges: readonly HostRange[]): Promise<JobDocument[][]> {
-    const parts = ranges.map(({ behind, upTo }): Document[] => {
+  /** The first ranges of which a query names all hosts that are left out. */
+  function nameable(ranges: readonly HostRange[]): HostRange[] {
+    const named: HostRange[] = [];
+    for (const range of ranges) {
+      const first = indexBehind(leftOut, range.behind);
+      const further = leftOut[first + MAX_LEFT_OUT];
+      const isShort = further === undefined || !isWithin(further, range);
+      named.push(isShort ? range : { ...range, upTo: leftOut[first + MAX_LEFT_OUT - 1] });
+      if (!isShort) break;
+    }
+    return named;
+  }
+
+  /** Finds the first jobs of each range. */
+  function firstOf(ranges: readonly HostRange[]) {
+    const parts = ranges.map((range): Document[] => {
+      const { behind, upTo } = range;
       const within = { $gt: behind, ...(upTo === undefined ? {} : { $lte: upTo }) };
-      const to = upTo === undefined ? leftOut.length : indexBehind(leftOut, upTo);
-      const not = leftOut.slice(indexBehind(leftOut, behind), to).slice(0, MAX_LEFT_OUT);
+      const first = indexBehind(leftOut, behind);
+      const not = leftOut
+        .slice(first, first + MAX_LEFT_OUT)
+        .filter((each) => isWithin(each, range));
       return [{ $match: due({ ...within, $nin: not }) }, { $sort: byPlace }, { $limit: page }];
     });
     const [first = [], ...others] = parts;
     const coll = jobs.collectionName;
     const unions = others.map((pipeline) => ({ $unionWith: { coll, pipeline } }));
-    const documents = await jobs.aggregate<JobDocument>([...first, ...unions]).toArray();
+    const batchSize = ranges.length * page + 1;
+    return jobs.aggregate<JobDocument>([...first, ...unions], { batchSize });
+  }
+
+  /** Reads the first jobs of each range, up to the range whose bodies exceed those of the look. */
+  async function read(ranges: readonly HostRange[]): Promise<RangeJobs[]> {
     const found = ranges.map((): JobDocument[] => []);
-    for (const document of documents) {
-      const at = ranges.findIndex(({ upTo }) => upTo === undefined || document.host <= upTo);
+    let newBytes = bytes;
+    /** The range in which it stopped, if it did. */
+    let cut: number | undefined;
+    for await (const document of firstOf(ranges)) {
+      const at = ranges.findIndex((range) => isWithin(document.host, range));
       found[at]?.push(document);
+      if (!has.has(document._id)) newBytes += document.size;
+      if (newBytes <= maxBytes) continue;
+      cut = at;
+      break;
     }
-    return found;
+    return ranges.slice(0, (cut ?? ranges.length) + 1).map((range, n) => {
+      const documents = found[n] ?? [];
+      const isWhole = documents.length < page && n !== cut;
+      return { range, documents, hosts: documents.map(({ host }) => host), isWhole };
+    });
   }
 
   /** The next ranges of one, as many as it takes to fill the look, and what was read of them. */
-  async function readNext(range: HostRange) {
+  async function readNext(range: HostRange): Promise<RangeJobs[]> {
     const wanted = Math.ceil((limit - found.length) / hosts.perHost);
     const most = Math.min(Math.max(wanted, RANGES.least), RANGES.most, RANGES.jobs / page);
     const parts = { most, jobs: hosts.perHost, except: isLeftOut };
-    const ranges = marks.divide(crawlerId, range, parts);
-    const documents = await read(ranges);
-    const all = ranges.map((each, n) => {
-      const jobsRead = documents[n] ?? [];
-      const isWhole = jobsRead.length < page;
-      return { range: each, documents: jobsRead, hosts: jobsRead.map(({ host }) => host), isWhole };
-    });
+    const all = await read(nameable(marks.divide(crawlerId, range, parts)));
     marks.note(crawlerId, all, isLeftOut);
     return all;
   }
@@ -219,10 +256,11 @@ async function lookByHosts(
           const isNew = document.host !== after;
           if (isNew && isFull()) return after;
           if ((byHost.get(document.host) ?? 0) < hosts.perHost) take(document);
+          if (!has.has(document._id)) capped.add(document.host);
           after = document.host;
         }
         if (!isWhole) {
-          capped.push(after);
+          capped.add(after);
           // The rest of the range is read with the next command.
           if (after !== range.upTo) break;
         } else if (range.upTo === upTo) return undefined;
@@ -242,7 +280,7 @@ async function lookByHosts(
   const most = Math.min(limit, found.length + hosts.rest);
   let hasMore = isFull() && rest.length > 0;
   if (rest.length > 0 && !isFull()) {
-    for (const document of await dueOf({ $in: rest }, most + has.size + 1)) {
+    for await (const document of dueOf({ $in: rest }, most + has.size + 1)) {
       if (has.has(document._id)) continue;
       hasMore = found.length >= most || isFull();
       if (hasMore) break;

@@ -111,6 +111,85 @@ export function claimsContract(open: OpenStore): void {
       }),
     );
 
+    test.each([
+      {
+        of: 'a host of which it reads some',
+        jobs: { a: 3, b: 2 },
+        has: ['b', 2],
+        perHost: 2,
+        limit: 3,
+        hasMore: false,
+      },
+      {
+        of: 'a host of which the run has some',
+        jobs: { a: 50 },
+        has: ['a', 20],
+        perHost: 40,
+        limit: 20,
+        hasMore: true,
+      },
+    ] as const)(
+      'that goes from host to host forgets none of $of',
+      ({ jobs: counts, has: [host, had], perHost, limit, hasMore }) =>
+        withStore(open, async ({ store, crawler, push, lease }) => {
+          const made = await crawler();
+          const except: string[] = [];
+          for (const [name, count] of Object.entries(counts)) {
+            const jobs = makeJobs(made, count, { url: `http://${name}/`, createdAt: at(0) });
+            await push(jobs);
+            if (name === host) except.push(...jobs.slice(0, had).map(({ rid }) => rid));
+          }
+          const held = await lease(made, at(10));
+          const hosts = { perHost, rest: limit, after: '', closed: [], full: [] };
+          const { queue } = store;
+          const found = await queue.turn(held, { look: { limit, hosts, except } }, at(10));
+          expect(found.jobs).toHaveLength(limit);
+          expect(found.hasMore).toBe(hasMore);
+        })(),
+    );
+
+    test(
+      'that goes from host to host passes over all hosts that it is to leave out',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler();
+        const closed = Array.from({ length: 2_500 }, (_, n) => `h${n}.example`);
+        await push(
+          [...closed, 'z.example'].map((host) =>
+            makeJob(made, { url: `http://${host}/`, createdAt: at(0) }),
+          ),
+        );
+        const held = await lease(made, at(10));
+        const hosts = { perHost: 1, rest: 0, after: '', closed, full: [] };
+        const receipt = await store.queue.turn(held, { look: { limit: 5, hosts } }, at(10));
+        expect(receipt.jobs.map(({ host }) => host)).toEqual(['z.example']);
+        expect(receipt).toMatchObject({ seesAllHosts: true, hasMore: false });
+      }),
+    );
+
+    test(
+      'that goes from host to host takes no more bytes than asked for',
+      withStore(open, async ({ store, crawler, push, lease }) => {
+        const made = await crawler();
+        const body = new Uint8Array(100_000);
+        const jobs = Array.from({ length: 12 }, (_, n) =>
+          makeJob(made, { url: `http://h${n}/`, method: 'POST', body, createdAt: at(0) }),
+        );
+        await push(jobs);
+        const held = await lease(made, at(10));
+        const found: string[] = [];
+        for (let after: string | undefined = ''; after !== undefined; ) {
+          const hosts = { perHost: 2, rest: 9, after, closed: [], full: [] };
+          const look = { limit: 9, maxBytes: 350_000, hosts, except: [...found] };
+          const receipt = await store.queue.turn(held, { look }, at(10));
+          expect(receipt.jobs.length).toBeLessThanOrEqual(4);
+          found.push(...receipt.jobs.map(({ rid }) => rid));
+          after = found.length < jobs.length ? (receipt.lastHost ?? '') : undefined;
+          expect(receipt.jobs.length).toBeGreaterThan(0);
+        }
+        expect(new Set(found).size).toBe(jobs.length);
+      }),
+    );
+
     test(
       'takes no more bytes than asked for, but at least one job',
       withStore(open, async ({ store, crawler, push, lease, counters }) => {

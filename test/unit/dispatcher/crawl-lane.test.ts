@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { type CrawlLane, createCrawlLane } from '../../../src/dispatcher/crawl-lane.ts';
 import { createHostLanes, type HostLanes } from '../../../src/dispatcher/host-lanes.ts';
+import type { HostNews } from '../../../src/dispatcher/host-news.ts';
 import type { DueJob } from '../../../src/domain/job.ts';
 import { createFairPool } from '../../../src/fairness/fair-pool.ts';
 import type { TurnReceipt } from '../../../src/store/store.ts';
@@ -27,13 +28,13 @@ interface Lane {
   readonly lane: CrawlLane;
   /** The jobs that were started, in order. */
   readonly started: string[];
-  /** Ends the first crawl in flight. */
-  endFirst(): void;
+  /** Ends the first crawl in flight, with what it tells of its host. */
+  endFirst(news?: HostNews): void;
 }
 
 function openLane(lanes: HostLanes, slots: number): Lane {
   const started: string[] = [];
-  const ends: (() => void)[] = [];
+  const ends: ((news: HostNews) => void)[] = [];
   const pool = (name: string, capacity: number) => createFairPool({ name, capacity });
   const lane = createCrawlLane({
     crawlerId: crawler.crawlerId,
@@ -53,11 +54,11 @@ function openLane(lanes: HostLanes, slots: number): Lane {
       const { rid, attempt } = job;
       const outcome = { kind: 'release', rid, crawlerId: crawler.crawlerId, attempt } as const;
       return new Promise((resolve) => {
-        ends.push(() => resolve({ outcome, held: undefined }));
+        ends.push((news) => resolve({ outcome, held: undefined, ...news }));
       });
     },
   });
-  return { lane, started, endFirst: () => ends.shift()?.() };
+  return { lane, started, endFirst: (news = {}) => ends.shift()?.(news) };
 }
 
 test('the lane of a helper that has stopped starts no job of the run that leads in its place', async () => {
@@ -88,4 +89,15 @@ test('the lane of a helper that has stopped starts no job of the run that leads 
   expect(lead.started).toEqual(others.map(({ rid }) => rid));
   helper.lane.close();
   lead.lane.close();
+});
+
+test('when a host that is put aside may be tried, the lane looks for its other jobs', async () => {
+  const { lane, started, endFirst } = openLane(createHostLanes(), 3);
+  lane.begin(crawler, true).end(receipt(dueJobs(3)));
+  expect(started).toHaveLength(3);
+  expect(lane.nextDueAt).toBeUndefined();
+  for (const _ of started) endFirst({ answer: { kind: 'away', reason: 'connection_refused' } });
+  await eventually(() => expect(lane.inFlight).toBe(0));
+  expect(lane.nextDueAt).toEqual(new Date(NOW.getTime() + 5_000));
+  lane.close();
 });

@@ -95,6 +95,17 @@ test('a helper that has digits and no slots yet reads a limited number of jobs o
   expect(look).toMatchObject({ limit: 8, hosts: { perHost: 4 } });
 });
 
+test('a due time that has passed is forgotten when the next look is expected', () => {
+  const { ahead } = start();
+  ahead.beginLook(crawler, SLOTS);
+  ahead.endLook({ jobs: [], hasMore: false, nextDueAt: NOW, seesAllHosts: true });
+  expect(ahead.nextDueAt).toEqual(NOW);
+  ahead.expect();
+  expect(ahead.wantsMore).toBe(true);
+  // Else the run would wake at once, again and again, until it may look.
+  expect(ahead.nextDueAt).toBeUndefined();
+});
+
 describe('a host that has all the crawls that it may have', () => {
   const nothing = { jobs: [], hasMore: false, nextDueAt: undefined, seesAllHosts: true };
 
