@@ -212,11 +212,6 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   /** As many as fill a POST of several; none for a POST of one. */
   const perPost = (): number => (crawler && togetherOf(crawler)?.maxResults) ?? 0;
 
-  /** Has `onRoom` called when an endpoint that takes nothing now takes something again. */
-  function waitInLine(current: Crawler): void {
-    for (const slot of lineOf(current).take(targetOf(current), 1)) slot.end(undefined);
-  }
-
   function timeTurn(): void {
     const now = performance.now();
     turnMs += (Math.min(now - begunAt, MAX_AHEAD_MS) - turnMs) * SMOOTHING;
@@ -323,6 +318,10 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     pausedUntil: () => paced?.pausedUntil(),
     expectBacklog() {
       backlog = true;
+      if (isHelper) return;
+      hasRoom = true;
+      // The next claim tells when others fall due.
+      nextDueAt = undefined;
     },
     begin(ended, current, claims) {
       crawler = current;
@@ -347,7 +346,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       if (addsBacklog) backlog = true;
       waiting = delivers && (wantNew + wantDue > places || (backlog && places === 0));
       // A lane that has nothing to post is told when its endpoint takes something again.
-      if (waiting && queue.size === 0) waitInLine(current);
+      if (waiting && queue.size === 0) lineOf(current).waitFor(targetOf(current));
       return {
         outcomes,
         addsBacklog,
@@ -376,8 +375,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         waiting = false;
       }
       fill();
-      // What does not fill a POST would wait for others, which the store may have.
-      if (claimed.length > 0 && queue.size < perPost()) hasRoom = true;
+      // The store may have others for free slots, or to fill a POST of several.
+      if (claimed.length > 0 && queue.size < Math.max(1, perPost())) hasRoom = true;
     },
     fail: ({ settlements }) => void settled.unshift(...settlements),
     release: ({ room }) => room?.release(),

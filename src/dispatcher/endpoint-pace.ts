@@ -116,7 +116,9 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
 
   function beginTrial(nowMs: number): void {
     trialMs = nowMs;
-    trial = { size: whole() < 4 ? 1 : Math.floor(whole() / 2), started: 0, flat: 0, ended: 0 };
+    const more = Math.min(Math.floor(whole() / 2), MAX_POSTS_PER_ENDPOINT - whole());
+    const size = whole() < 4 ? 1 : more;
+    trial = { size, started: 0, flat: 0, ended: 0 };
   }
 
   function endTrialPost(isFlat: boolean, nowMs: number): void {
@@ -192,7 +194,7 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
     takesWithin(ms, nowMs) {
       if (nowMs < waitsUntil) return 0;
       const rounds = recentMs === undefined ? 1 : ms / Math.max(recentMs, 1);
-      return Math.max(1, Math.floor(whole() * rounds));
+      return Math.max(1, whole() - inFlight, Math.floor(whole() * rounds));
     },
     opensAt(nowMs) {
       if (nowMs < waitsUntil) return waitsUntil;

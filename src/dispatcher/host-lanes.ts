@@ -377,7 +377,7 @@ export function createHostLanes(
       onChange();
       lane.robotsDelayMs = robotsDelayMs ?? lane.robotsDelayMs;
       // The delay that robots.txt asks for was not known when the first request was sent.
-      if (!lane.isKnown && lane.pace.asksRobots) lane.gate.nextStartMs = nowMs + spacingMs(lane);
+      if (!lane.isKnown && lane.pace.asksRobots) wait(lane, nowMs);
       lane.isKnown = true;
       const tookMs = nowMs - startedMs;
       if (tried !== undefined) tallies.note(lane.host, tookMs, tried.failure, nowMs);

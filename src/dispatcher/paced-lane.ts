@@ -9,6 +9,8 @@ export interface PacedLane {
    * `onRoom` is called when it should ask again. Crawlers of one endpoint take turns.
    */
   take(callbackUrl: string, wanted: number): DeliverySlot[];
+  /** Waits in line for an endpoint without a post; `onRoom` is called at once if it has room. */
+  waitFor(callbackUrl: string): void;
   /** How many posts of this lane could start within `ms`: none while the endpoint takes nothing. */
   takesWithin(callbackUrl: string, ms: number): number;
   /** Whether other lanes have all the slots of the process. */
@@ -91,6 +93,14 @@ export function createPacedLane(deps: PacedLaneDeps): PacedLane {
       }
       endpoint.serve();
       return slots;
+    },
+    waitFor(callbackUrl) {
+      // It is called when the process has a slot.
+      if (poolSlot.waits) return;
+      const endpoint = deps.findEndpoint(callbackUrl);
+      if (joined !== endpoint) leaveLine();
+      if (joined === undefined) join(endpoint);
+      endpoint.serve();
     },
     takesWithin(callbackUrl, ms) {
       const endpoint = deps.findEndpoint(callbackUrl);

@@ -116,6 +116,8 @@ export function createReadAhead(deps: {
   let isFruitless = true;
   /** Whether the last look has found such jobs, and left them in the queue. */
   let leftClosed = false;
+  /** Whether the round before had nothing but such jobs. The next look leaves out their hosts, and may find others. */
+  let wasRefused = false;
   let countedMs = Number.NEGATIVE_INFINITY;
   /** Jobs of closed hosts when they were last counted. */
   let closedJobs = 0;
@@ -180,7 +182,9 @@ export function createReadAhead(deps: {
    * `isOutdated`: a crawl that started while the look was under way may have opened one.
    */
   function endRound(at: number, isOutdated: boolean): void {
-    const waits = isFruitless && !isOutdated && (leftClosed || (hasLeftOut && !hasMore));
+    const isRefused = leftClosed && (wasRefused || !hasMore);
+    const waits = isFruitless && !isOutdated && (isRefused || (hasLeftOut && !hasMore));
+    wasRefused = isFruitless && leftClosed;
     isFruitless = true;
     if (waits) {
       expects = false;

@@ -237,7 +237,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   /** Until something is due; a wake ends it before, as at the end of the lease. */
   async function rest(): Promise<void> {
     const idleMs = isBusy() ? timing.pollMs : Math.min(timing.pollMs, timing.idleReleaseMs);
-    const turnMs = hasTurnWork(backlog()) ? Math.max(0, nextTurnMs - nowMs()) : idleMs;
+    const turnMs = polls || hasTurnWork(backlog()) ? Math.max(0, nextTurnMs - nowMs()) : idleMs;
     const due = [crawls.nextDueAt, deliveries.nextDueAt].map((moment) =>
       moment === undefined ? timing.pollMs : Math.max(0, moment.getTime() - nowMs()),
     );

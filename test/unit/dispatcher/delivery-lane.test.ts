@@ -212,6 +212,25 @@ test('an empty store is not asked again before somebody says that there is more'
   expect(turn([], 0).claimLimit).toBe(1);
 });
 
+test('a delivery that falls due asks for a turn, and wakes the run no more', () => {
+  const { lane, turn } = startLane();
+  turn([], 0);
+  const begun = lane.begin([], crawler, true);
+  const retry = { kind: 'retry', dueAt: new Date('2026-03-01T12:00:05Z') } as DeliveryOutcome;
+  const settled = { ...begun, settlements: [retry] };
+  lane.start(settled, {
+    held: [],
+    claimed: [],
+    keep: () => ({ held: [] }),
+    nextDeliveryAt: undefined,
+  });
+  expect([lane.hasRoom, lane.nextDueAt]).toEqual([false, retry.dueAt]);
+  lane.expectBacklog();
+  expect([lane.hasRoom, lane.nextDueAt]).toEqual([true, undefined]);
+  expect(turn([], 0).claimLimit).toBe(1);
+  expect(lane.hasRoom).toBe(false);
+});
+
 test('pages in flight count in the memory budget until their posts end, and make way for who waits', async () => {
   const { lane, memory, turn, acknowledgeAll } = startLane();
   const { claimLimit } = turn([], 1);
