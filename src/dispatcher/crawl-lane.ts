@@ -203,7 +203,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       return logger.info(about, 'the host bears requests again');
     }
     const { reason, untilMs } = trouble;
-    // Others of its jobs may be in the queue alone.
+    // All its other jobs may be in the queue, and none here.
     ahead.expectAt(new Date(untilMs));
     const waitMs = untilMs - nowMs;
     const text =

@@ -14,8 +14,8 @@ export function isWithin(host: string, { behind, upTo }: HostRange): boolean {
 /** What was read of a range. */
 export interface ReadRange {
   readonly range: HostRange;
-  /** The host of each job, in ascending order. */
-  readonly hosts: readonly string[];
+  /** In ascending order of their hosts. */
+  readonly documents: readonly { readonly host: string }[];
   /** Whether these were all jobs. */
   readonly isWhole: boolean;
 }
@@ -60,9 +60,9 @@ function seenOf(read: readonly ReadRange[]): {
   const seen = new Map<string, number>();
   const behind = read[0]?.range.behind ?? '';
   let upTo: string | undefined = behind;
-  for (const { range, hosts, isWhole } of read) {
-    for (const host of hosts) seen.set(host, (seen.get(host) ?? 0) + 1);
-    const last = hosts.at(-1);
+  for (const { range, documents, isWhole } of read) {
+    for (const { host } of documents) seen.set(host, (seen.get(host) ?? 0) + 1);
+    const last = documents.at(-1)?.host;
     upTo = range.upTo;
     if (isWhole || last === undefined) continue;
     seen.set(last, Number.POSITIVE_INFINITY);

@@ -234,7 +234,7 @@ async function lookByHosts(
     return ranges.slice(0, (cut ?? ranges.length) + 1).map((range, n) => {
       const documents = found[n] ?? [];
       const isWhole = documents.length < page && n !== cut;
-      return { range, documents, hosts: documents.map(({ host }) => host), isWhole };
+      return { range, documents, isWhole };
     });
   }
 

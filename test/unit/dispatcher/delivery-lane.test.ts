@@ -212,6 +212,14 @@ test('an empty store is not asked again before somebody says that there is more'
   expect(turn([], 0).claimLimit).toBe(1);
 });
 
+test('a claim of which all were posted is followed by another one', () => {
+  const { lane, turn } = startLane();
+  turn([], 1_000);
+  expect([lane.inFlight, lane.buffered, lane.hasRoom]).toEqual([1, 0, true]);
+  turn([], 1_000);
+  expect([lane.inFlight, lane.buffered, lane.hasRoom]).toEqual([1, 1, false]);
+});
+
 test('a delivery that falls due asks for a turn, and wakes the run no more', () => {
   const { lane, turn } = startLane();
   turn([], 0);

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { createHostGates } from '../../../src/dispatcher/host-gate.ts';
 import { createHostLanes, type HostLanes } from '../../../src/dispatcher/host-lanes.ts';
+import type { Politeness } from '../../../src/domain/crawler-settings.ts';
 import type { DueJob } from '../../../src/domain/job.ts';
 import { hostDigit } from '../../../src/domain/share-digits.ts';
 import { makeJob } from '../../contract/store/store-harness.ts';
@@ -323,6 +325,23 @@ describe('what other processes know', () => {
     other.learn(lanes.states(100), 100);
     expect(other.nextAt(100)).toBe(lanes.nextAt(100));
   });
+});
+
+test('robots.txt of one crawler does not shorten the delay of another one in its pace group', () => {
+  const gates = createHostGates();
+  const member = (politeness: Politeness): HostLanes => {
+    const lanes = createHostLanes(undefined, gates);
+    lanes.keep({ accountId: 'one', retryWindowHours: 1, politeness });
+    for (let n = 0; n < 2; n += 1) lanes.add(jobOf('a.example'));
+    return lanes;
+  };
+  const reader = member({ ...OFF, robotsTxt: true, group: 'shop' });
+  const slow = member({ ...OFF, delayMs: 10_000, group: 'shop' });
+  const first = start(reader, 0);
+  const second = start(slow, 0);
+  slow.sent(second?.rid ?? '', 0);
+  reader.ended(first?.rid ?? '', {}, 100);
+  expect(slow.nextAt(200)).toBe(10_000);
 });
 
 describe('the delay of a host that another process may have crawled', () => {

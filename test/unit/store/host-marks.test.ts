@@ -5,12 +5,14 @@ const NONE: ReadonlySet<string> = new Set();
 const WHOLE = { behind: '', upTo: undefined };
 const parts = (most: number, jobs: number, except = NONE) => ({ most, jobs, except });
 
+const of = (...hosts: string[]) => hosts.map((host) => ({ host }));
+
 /** What was read when all jobs of the whole range were. */
 const whole = (jobsOf: Readonly<Record<string, number>>) => [
   {
     range: WHOLE,
-    hosts: Object.entries(jobsOf).flatMap(([host, jobs]) =>
-      Array.from({ length: jobs }, () => host),
+    documents: Object.entries(jobsOf).flatMap(([host, jobs]) =>
+      Array.from({ length: jobs }, () => ({ host })),
     ),
     isWhole: true,
   },
@@ -39,10 +41,10 @@ test('what a look has read replaces what was known, up to the first host that it
   const marks = createHostMarks();
   marks.note('one', whole({ a: 1, b: 1, c: 1, d: 1, e: 1, f: 1 }), NONE);
   const read = [
-    { range: { behind: '', upTo: 'b' }, hosts: ['b', 'b'], isWhole: false },
-    { range: { behind: 'b', upTo: 'd' }, hosts: ['bb'], isWhole: true },
-    { range: { behind: 'd', upTo: 'f' }, hosts: ['dd', 'dd'], isWhole: false },
-    { range: { behind: 'f', upTo: undefined }, hosts: [], isWhole: true },
+    { range: { behind: '', upTo: 'b' }, documents: of('b', 'b'), isWhole: false },
+    { range: { behind: 'b', upTo: 'd' }, documents: of('bb'), isWhole: true },
+    { range: { behind: 'd', upTo: 'f' }, documents: of('dd', 'dd'), isWhole: false },
+    { range: { behind: 'f', upTo: undefined }, documents: [], isWhole: true },
   ];
   marks.note('one', read, new Set(['c']));
   marks.add('one', ['g', 'f']);
