@@ -63,7 +63,7 @@ export interface RunLoop {
 
 /** Delay before a failed turn is repeated. */
 const REPEAT_TURN_MS = 500;
-/** How long a helper keeps a share without work, or waits for one. */
+/** How long a helper keeps a share without work, or waits for slots. */
 const HELPER_IDLE_MS = 3_000;
 
 /**
@@ -214,7 +214,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
       isUnsure,
       hasLease: states.hasLease(),
       isBusy: isBusy(),
-      isWaitedFor: crawls.buffered > 0 || waitsForRoom() || share.hasHelpers,
+      isWaitedFor: crawls.buffered > 0 || waitsForRoom() || share.hasHelpers || share.expectsJobs,
       isNotified: notified,
       isIdleOver: nowMs() >= releaseAtMs,
     });

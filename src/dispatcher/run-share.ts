@@ -26,6 +26,8 @@ export interface RunShare {
   readonly digits: string | undefined;
   /** Whether helpers have parts of the crawler. */
   readonly hasHelpers: boolean;
+  /** Whether this helper has slots, and the lead will give it jobs once their hosts are free. */
+  readonly expectsJobs: boolean;
   /** Takes in how the crawler is shared. */
   learn(sharing: Sharing | undefined): void;
   /** Decides anew. What the run gives up it keeps to at once; `write` follows once that holds. */
@@ -65,8 +67,6 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
   let plan: SharePlan | undefined;
   /** What the plan was made from. */
   let planned = known;
-  /** Whether the plan gives away a digit whose hosts another process may not crawl yet. */
-  let isBusy = false;
   let wantsHelp = false;
   let fullSinceMs = 0;
   let fullAtMs = Number.NEGATIVE_INFINITY;
@@ -103,6 +103,7 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
     get hasHelpers() {
       return known.shares.length > 0;
     },
+    expectsJobs: false,
     learn(sharing) {
       if (sharing !== undefined && sharing.revision > known.revision) {
         known = sharing;
@@ -126,7 +127,9 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
         shares.length === 0
           ? undefined
           : planShares({ concurrency, lead, shares, digits, withdraws });
-      isBusy = held === 'host' && givesAway(plan, shares, busyDigits?.() ?? new Set());
+      if (plan !== undefined && held === 'host' && busyDigits !== undefined) {
+        plan = withoutBusy(plan, shares, busyDigits());
+      }
       decideHelp(activity);
     },
     async write(lease, now) {
@@ -134,7 +137,7 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
       if (planned !== known) return;
       const shares = plan?.shares ?? [];
       const isNew = wantsHelp !== known.wantsHelp || !isSame(shares, known.shares);
-      if (store === undefined || isBusy || !(isNew || isUnsure)) return;
+      if (store === undefined || !(isNew || isUnsure)) return;
       if (now.getTime() < nextWriteMs) return;
       nextWriteMs = now.getTime() + WRITE_EVERY_MS;
       const { revision } = known;
@@ -166,6 +169,9 @@ export function createHelperShare(
       return own?.digits ?? '';
     },
     hasHelpers: false,
+    get expectsJobs() {
+      return own !== undefined && own.slots > 0 && own.digits === '';
+    },
     learn(sharing) {
       if (sharing === undefined || sharing.revision <= revision) return;
       revision = sharing.revision;
@@ -195,16 +201,22 @@ export function createHelperShare(
   };
 }
 
-/** Whether helpers get one of these digits that they do not have yet. */
-function givesAway(
-  plan: SharePlan | undefined,
-  shares: readonly Share[],
-  digits: ReadonlySet<string>,
-): boolean {
-  const given = (plan?.shares ?? []).flatMap(({ heldDigits }, index) =>
-    digitsBeyond(heldDigits, shares[index]?.heldDigits ?? ''),
-  );
-  return given.some((digit) => digits.has(digit));
+/**
+ * A plan that gives helpers only digits whose hosts another process may crawl now. The lead starts
+ * nothing of the others, so a later plan gives them.
+ */
+function withoutBusy(
+  plan: SharePlan,
+  known: readonly Share[],
+  busy: ReadonlySet<string>,
+): SharePlan {
+  const shares = plan.shares.map((share, index): Share => {
+    const had = known[index]?.heldDigits ?? '';
+    const keep = (digits: string): string =>
+      digits.replace(/./g, (digit) => (busy.has(digit) && !had.includes(digit) ? '' : digit));
+    return { ...share, digits: keep(share.digits), heldDigits: keep(share.heldDigits) };
+  });
+  return { ...plan, shares };
 }
 
 function heldBy(shares: readonly Share[]): number {

@@ -138,6 +138,15 @@ describe('the share of a helper', () => {
     expect(share.digits).toBe('ef');
   });
 
+  test('has jobs to come while the hosts that the lead will give it are busy', () => {
+    const share = createHelperShare({ shares: createStore().shares, roomFor }, own);
+    expect(share.expectsJobs).toBe(false);
+    share.learn({ revision: 2, wantsHelp: false, shares: [{ ...share20, digits: '' }] });
+    expect(share.expectsJobs).toBe(true);
+    share.learn({ revision: 3, wantsHelp: false, shares: [share20] });
+    expect(share.expectsJobs).toBe(false);
+  });
+
   test('tells what it keeps to, as its crawls end', async () => {
     const { shares, kept } = createStore();
     const share = createHelperShare({ shares, roomFor }, own);
@@ -190,18 +199,23 @@ describe('the share of the lead of a polite crawler', () => {
     share.learn({ revision: 3, wantsHelp: false, shares: [joined] });
     let busy = new Set('ghijklmnopqrstuv');
     const now = () => activity(polite, { busyDigits: () => busy });
-    share.decide(now());
-    // It starts nothing more of what it will give away.
-    expect(share.digits).toHaveLength(8);
-    await share.write(lease, at(0));
-    expect(given).toEqual([]);
-    busy = new Set(share.digits);
-    share.decide(now());
-    await share.write(lease, at(1_000));
-    expect(given[0]?.shares[0]?.digits).toHaveLength(8);
-    expect(`${share.digits}${given[0]?.shares[0]?.digits}`.split('').toSorted().join('')).toBe(
-      'ghijklmnopqrstuv',
-    );
+    const write = async (ms: number) => {
+      share.decide(now());
+      // It starts nothing more of what it will give away.
+      expect(share.digits).toBe('ghijklmn');
+      await share.write(lease, at(ms));
+    };
+    await write(0);
+    busy = new Set('ghijklmnopqruv');
+    await write(1_000);
+    await write(2_000);
+    busy = new Set('ghijklmn');
+    await write(3_000);
+    expect(given.map(({ shares: [to] }) => to)).toMatchObject([
+      { slots: 50, digits: '' },
+      { slots: 50, digits: 'st' },
+      { slots: 50, digits: 'stopqruv' },
+    ]);
   });
 
   test('first takes back what it gave by rids', async () => {
