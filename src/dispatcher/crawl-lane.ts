@@ -125,7 +125,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     waitingMemory.take()?.release();
     refill();
   });
-  lanes.watch(deps.onChange);
+  lanes.watch(deps.onChange, fill);
   let crawler: Crawler | undefined;
   let closed = false;
   let stopped = false;

@@ -11,7 +11,7 @@ import type { HostInquiry, HostNews } from './host-news.ts';
 /** What the dispatcher works with. */
 export interface DispatcherDeps {
   readonly store: Pick<Store, 'queue' | 'hosts' | 'shares' | 'traits' | 'deliveries' | 'crawlers'>;
-  readonly scheduler: Pick<Scheduler, 'wake'>;
+  readonly scheduler: Pick<Scheduler, 'wake' | 'runNow'>;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Names this process in leases. */

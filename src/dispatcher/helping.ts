@@ -86,11 +86,11 @@ export function startHelping(deps: HelpingDeps): Helping {
   }
 
   async function look(): Promise<void> {
-    if (deps.runSlots.used > MAX_RUNS) return;
     const now = clock.now();
-    const wanted = await shares.wanted(MAX_FOUND, now);
+    const wanted = await shares.wanted(MAX_FOUND, processId, now);
+    for (const id of wanted.grouped) deps.scheduler.runNow('crawl', id, 'own');
     await Promise.all(wanted.lead.map((id) => deps.scheduler.wake('crawl', id, now)));
-    if (isBusy()) return;
+    if (isBusy() || deps.runSlots.used > MAX_RUNS) return;
     const others = wanted.helper.filter((id) => !runs.has(id) && !deps.isLeading(id));
     let joined = 0;
     for (const crawlerId of others) {

@@ -11,8 +11,16 @@ export interface HostGate {
   unsent: number;
   /** No crawl may start before; in milliseconds of the service time. */
   nextStartMs: number;
-  /** Called when the gate has changed, for each lane. */
-  readonly members: Set<() => void>;
+  /** The lanes, the one whose last start is the longest ago first; empty for one lane alone. */
+  readonly members: Set<GateMember>;
+}
+
+/** A lane at a gate that it has together with others. */
+export interface GateMember {
+  /** Called when another one has changed the gate. */
+  readonly changed: () => void;
+  /** Starts a crawl, if the lane has a job and may. */
+  readonly start: (nowMs: number) => void;
 }
 
 /** The gates of pace groups in this process. */
@@ -21,6 +29,16 @@ export interface HostGates {
   join(group: string, lane: Lane): void;
   /** Gives a lane a gate of its own again. */
   leave(group: string, lane: Lane): void;
+  /**
+   * Lets the other lanes of a gate start crawls whose last start is longer ago than that of `lane`.
+   * Returns whether one did.
+   */
+  letOthersFirst(lane: Lane, nowMs: number): boolean;
+}
+
+/** Puts a lane that has started a crawl behind the others of its gate. */
+export function putLast({ gate: { members }, member }: Lane): void {
+  if (members.delete(member)) members.add(member);
 }
 
 /** Makes a gate for one lane. */
@@ -31,27 +49,43 @@ export function createHostGate(): HostGate {
 /** Makes the gates. */
 export function createHostGates(): HostGates {
   const gates = new Map<string, HostGate>();
+  /** Whether a lane is being let first: what it starts lets no other one first. */
+  let isLetting = false;
   const keyOf = (group: string, host: string): string => `${group} ${host}`;
   return {
     join(group, lane) {
-      const { gate: own, host, onGate } = lane;
+      const { gate: own, host, member } = lane;
       const key = keyOf(group, host);
       const gate = gates.get(key) ?? createHostGate();
       gates.set(key, gate);
-      gate.members.add(onGate);
+      gate.members.add(member);
       gate.running += own.running;
       gate.unsent += own.unsent;
       gate.nextStartMs = Math.max(gate.nextStartMs, own.nextStartMs);
       lane.gate = gate;
     },
     leave(group, lane) {
-      const { gate, host, running, unsent, onGate } = lane;
-      gate.members.delete(onGate);
+      const { gate, host, running, unsent, member } = lane;
+      gate.members.delete(member);
       gate.running -= running.size;
       gate.unsent -= unsent.size;
       if (gate.members.size === 0) gates.delete(keyOf(group, host));
       const counts = { running: running.size, unsent: unsent.size };
       lane.gate = { ...createHostGate(), ...counts, nextStartMs: gate.nextStartMs };
+    },
+    letOthersFirst({ gate, member }, nowMs) {
+      if (isLetting) return false;
+      const { running } = gate;
+      isLetting = true;
+      try {
+        for (const other of gate.members) {
+          if (other === member) break;
+          other.start(nowMs);
+        }
+      } finally {
+        isLetting = false;
+      }
+      return gate.running > running;
     },
   };
 }

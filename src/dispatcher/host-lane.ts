@@ -3,7 +3,7 @@ import { type HostRule, ruleFor } from '../domain/host-rules.ts';
 import type { DueJob } from '../domain/job.ts';
 import { orderMs } from '../domain/priority.ts';
 import { hostDigit } from '../domain/share-digits.ts';
-import type { HostGate } from './host-gate.ts';
+import type { GateMember, HostGate } from './host-gate.ts';
 import type { HostHealth } from './host-health.ts';
 
 /** What lanes keep of a crawler's settings. */
@@ -24,8 +24,7 @@ export interface Lane {
   /** Those of them, in a lane with a delay, that have not told of their request. */
   readonly unsent: Set<string>;
   gate: HostGate;
-  /** What the gate calls when it has changed. */
-  readonly onGate: () => void;
+  readonly member: GateMember;
   /** Time that its ended crawls have held, in milliseconds; moved on to that of the others. */
   usedMs: number;
   /** The mean time of a crawl. */
@@ -52,7 +51,7 @@ const FIRST_MEAN_MS = 200;
 /** Makes a lane without jobs. */
 export function createLane(
   host: string,
-  parts: Pick<Lane, 'pace' | 'usedMs' | 'health' | 'gate' | 'onGate'>,
+  parts: Pick<Lane, 'pace' | 'usedMs' | 'health' | 'gate' | 'member'>,
 ): Lane {
   return {
     ...parts,

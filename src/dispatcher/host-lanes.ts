@@ -1,10 +1,9 @@
-import { defined } from '../domain/defined.ts';
 import { HOUR_MS } from '../domain/durations.ts';
 import type { HostState } from '../domain/host-state.ts';
 import type { DueJob } from '../domain/job.ts';
 import { DIGITS } from '../domain/share-digits.ts';
 import { createHostChoice, type HostChoice } from './host-choice.ts';
-import { createHostGate, createHostGates, type HostGates } from './host-gate.ts';
+import { createHostGate, createHostGates, type HostGates, putLast } from './host-gate.ts';
 import { createHostHealth } from './host-health.ts';
 import {
   createLane,
@@ -18,6 +17,7 @@ import {
   startAt,
 } from './host-lane.ts';
 import type { HostChange, HostNews } from './host-news.ts';
+import { statesOf } from './host-states.ts';
 import { createHostTallies } from './host-tallies.ts';
 import { createIdleLanes } from './idle-lanes.ts';
 import { createLaneOrder } from './lane-order.ts';
@@ -60,8 +60,11 @@ export interface HostLanes extends HostChoice {
   isTry(job: DueJob): boolean;
   /** Keeps to the pace, the pauses and the retry window of a crawler that has that many slots here. */
   keep(crawler: LanesCrawler, slots?: number): void;
-  /** Calls `onOpen` when another crawler of the pace group has made room at a host. */
-  watch(onOpen: () => void): void;
+  /**
+   * Calls `onOpen` when another crawler of the pace group has made room at a host, and `onTurn` when
+   * this one should start its crawls before others start theirs.
+   */
+  watch(onOpen: () => void, onTurn: () => void): void;
   /** A run of this process has taken the lease of the crawler. */
   led(epoch: number, nowMs: number): void;
   /**
@@ -118,6 +121,7 @@ export function createHostLanes(
   /** Whose crawlers share the pace of a host; undefined if no others do. */
   let group: string | undefined;
   let onOpen: () => void = nothing;
+  let onTurn: () => void = nothing;
   let slots = Number.POSITIVE_INFINITY;
   let inFlight = 0;
   /** The tries in flight. */
@@ -144,9 +148,14 @@ export function createHostLanes(
       usedMs: virtualMs,
       health,
       gate: createHostGate(),
-      onGate() {
-        changed(made);
-        if (made.ahead.size > 0) onOpen();
+      member: {
+        changed() {
+          changed(made);
+          if (made.ahead.size > 0) onOpen();
+        },
+        start(nowMs) {
+          if (made.ahead.size > 0 && mayStart(made, nowMs)) onTurn();
+        },
       },
     });
     if (group !== undefined) gates.join(group, made);
@@ -173,7 +182,7 @@ export function createHostLanes(
   /** Has to be called after each change of a gate: the lanes of other crawlers may start now, or no more. */
   function changedGate(lane: Lane): void {
     changed(lane);
-    for (const member of lane.gate.members) if (member !== lane.onGate) member();
+    for (const member of lane.gate.members) if (member !== lane.member) member.changed();
   }
 
   /** A crawl told of its request, or has ended without. */
@@ -216,6 +225,13 @@ export function createHostLanes(
   const isAhead = (lane: Lane, nowMs: number): boolean =>
     lane.running.size > 0 || heldMs(lane, nowMs) > virtualMs + QUANTUM_MS;
 
+  function choose(nowMs: number, othersWait: boolean): Lane | undefined {
+    const best = order.least(nowMs, mayTry());
+    if (best === undefined) return undefined;
+    const preferred = urgent.before(best, nowMs, mayStart);
+    return preferred ?? (othersWait && isAhead(best, nowMs) ? undefined : best);
+  }
+
   function gained(digits: readonly string[], nowMs: number): void {
     for (const digit of digits) gainedMs.set(digit, nowMs);
     for (const lane of lanes.values()) if (digits.includes(lane.digit)) wait(lane, nowMs);
@@ -244,8 +260,8 @@ export function createHostLanes(
         changed(lane);
       }
     },
-    watch(listener) {
-      onOpen = listener;
+    watch(...listeners) {
+      [onOpen, onTurn] = listeners;
     },
     close() {
       for (const lane of lanes.values()) forget(lane);
@@ -271,26 +287,7 @@ export function createHostLanes(
       }
       return count;
     },
-    states(nowMs) {
-      const hosts = new Set(tallies.hosts());
-      for (const { host, running, health } of lanes.values()) {
-        if (running.size > 0 || health.trouble !== undefined) hosts.add(host);
-      }
-      return [...hosts].map((host) => {
-        const lane = lanes.get(host);
-        const numbers = { host, running: 0, ...tallies.of(host, nowMs) };
-        if (lane === undefined) return numbers;
-        return {
-          ...numbers,
-          running: lane.running.size,
-          ...defined({
-            nextStartMs: lane.gate.nextStartMs > nowMs ? lane.gate.nextStartMs : undefined,
-            robotsDelayMs: lane.robotsDelayMs || undefined,
-            health: lane.health.saved(),
-          }),
-        };
-      });
-    },
+    states: (nowMs) => statesOf(lanes, tallies, nowMs),
     learn(states, nowMs) {
       for (const { host, health, robotsDelayMs = 0, lastMs } of states) {
         const isOver = health === undefined || health.untilMs + FORGET_TROUBLE_MS < nowMs;
@@ -323,11 +320,11 @@ export function createHostLanes(
       changed(lane);
     },
     next(nowMs, othersWait) {
-      const best = order.least(nowMs, mayTry());
-      if (best === undefined) return undefined;
-      const preferred = urgent.before(best, nowMs, mayStart);
-      if (preferred !== undefined) return firstOf(preferred);
-      return othersWait && isAhead(best, nowMs) ? undefined : firstOf(best);
+      for (;;) {
+        const lane = choose(nowMs, othersWait);
+        if (lane === undefined) return undefined;
+        if (!gates.letOthersFirst(lane, nowMs)) return firstOf(lane);
+      }
     },
     aheadOf: ({ host }) => lanes.get(host)?.ahead.size ?? 0,
     isHere({ host }) {
@@ -347,6 +344,7 @@ export function createHostLanes(
       const { gate } = lane;
       latestMs = nowMs;
       gate.running += 1;
+      putLast(lane);
       gate.nextStartMs = Math.max(gate.nextStartMs, nowMs + spacingMs(lane));
       lane.health.started(nowMs);
       const isPaced = spacingMs(lane) > 0;

@@ -36,6 +36,8 @@ export interface WantedProcesses {
   readonly helper: readonly string[];
   /** They have had work due for a moment, and nobody leads them: their lead may have died. */
   readonly lead: readonly string[];
+  /** As `lead`, of pace groups that the process which asks leads: no other one can lead them. */
+  readonly grouped: readonly string[];
 }
 
 /**
@@ -47,9 +49,10 @@ export interface WantedProcesses {
 export interface ShareStore {
   /**
    * Finds up to `limit` crawlers of each kind. It takes one of each account in turn, in an order
-   * that differs from call to call, so that no account keeps others from help.
+   * that differs from call to call, so that no account keeps others from help. Crawlers whose pace
+   * group another process than `processId` leads are left to that one.
    */
-  wanted(limit: number, now: Date): Promise<WantedProcesses>;
+  wanted(limit: number, processId: string, now: Date): Promise<WantedProcesses>;
   /**
    * Takes a share without slots. Undefined if the crawler wants no help any more, if the process has
    * one that has not ended, or if others changed the shares at the same moment.

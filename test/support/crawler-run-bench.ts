@@ -88,7 +88,7 @@ export async function createCrawlerRunBench(
   function deps(processId: string, timing: Partial<DispatchTiming> = {}): DispatcherDeps {
     return {
       store,
-      scheduler: { wake: async () => undefined },
+      scheduler: { wake: async () => undefined, runNow: () => true },
       clock,
       logger: {
         ...silentLogger,

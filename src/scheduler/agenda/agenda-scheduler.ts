@@ -282,10 +282,10 @@ export function createAgendaScheduler(deps: AgendaSchedulerDeps): Scheduler {
       await onDatabase(async () => backend.presence?.unlock(name, keys));
       await Promise.all(keys.map((key) => wake(name, key, clock.now())));
     },
-    runNow(name, key) {
+    runNow(name, key, own) {
       const definition = definitions.get(name);
       if (definition === undefined || agenda === undefined || closing.signal.aborted) return false;
-      if (yieldMs(name) > 0) return false;
+      if (own === undefined && yieldMs(name) > 0) return false;
       const running = fenced.running.size + unclaimed.size;
       if (running >= definition.options.concurrency) return false;
       void runUnclaimed(name, key, definition);

@@ -16,21 +16,54 @@ const LATE_MS = 500;
 /** A crawler with its shares. */
 export type SharedDocument = Pick<CrawlerDocument, keyof typeof SHARING_FIELDS>;
 
+type WantedDocument = Pick<
+  CrawlerDocument,
+  '_id' | 'accountId' | 'wantsHelp' | 'wakeAt' | 'politeness'
+>;
+
 /** Shares of crawlers, each in its crawler's document. */
 export function createShares({ crawlers }: Collections): ShareStore {
+  /** Which process leads the pace groups of these crawlers; nothing of a group without a lead. */
+  async function leadsOfGroups(
+    waiting: readonly WantedDocument[],
+    now: Date,
+  ): Promise<Map<string, string | null>> {
+    const grouped = waiting.filter(({ politeness }) => politeness?.group !== undefined);
+    if (grouped.length === 0) return new Map();
+    const led = await crawlers
+      .find(
+        {
+          accountId: { $in: [...new Set(grouped.map(({ accountId }) => accountId))] },
+          'politeness.group': { $in: [...new Set(grouped.map(groupName))] },
+          leaseOwner: { $ne: null },
+          leaseUntil: { $gt: now },
+        },
+        { projection: { accountId: 1, 'politeness.group': 1, leaseOwner: 1 } },
+      )
+      .toArray();
+    return new Map(led.map((each) => [groupOf(each), each.leaseOwner]));
+  }
+
   return {
-    async wanted(limit, now) {
+    async wanted(limit, processId, now) {
       const late = new Date(now.getTime() - LATE_MS);
       const found = await crawlers
-        .aggregate<Pick<CrawlerDocument, '_id' | 'accountId' | 'wantsHelp' | 'wakeAt'>>([
+        .aggregate<WantedDocument>([
           { $match: { $or: [{ wantsHelp: true }, { wakeAt: { $lte: late } }] } },
           { $sample: { size: MOST_WANTED } },
-          { $project: { accountId: 1, wantsHelp: 1, wakeAt: 1 } },
+          { $project: { accountId: 1, wantsHelp: 1, wakeAt: 1, 'politeness.group': 1 } },
         ])
         .toArray();
       const helper = found.filter(({ wantsHelp }) => wantsHelp);
-      const lead = found.filter(({ wakeAt }) => wakeAt <= late);
-      return { helper: inTurn(helper).slice(0, limit), lead: inTurn(lead).slice(0, limit) };
+      const waiting = found.filter(({ wakeAt }) => wakeAt <= late);
+      const leads = await leadsOfGroups(waiting, now);
+      const ledBy = (owner: string | undefined) =>
+        inTurn(waiting.filter((each) => leads.get(groupOf(each)) === owner)).slice(0, limit);
+      return {
+        helper: inTurn(helper).slice(0, limit),
+        lead: ledBy(undefined),
+        grouped: ledBy(processId),
+      };
     },
 
     async join(crawlerId, processId, room, ttlMs, now) {
@@ -112,6 +145,15 @@ export function createShares({ crawlers }: Collections): ShareStore {
       );
     },
   };
+}
+
+function groupName({ politeness }: Pick<CrawlerDocument, 'politeness'>): string | undefined {
+  return politeness?.group;
+}
+
+/** The key of a crawler's pace group; the same for all crawlers of an account that have none. */
+function groupOf(crawler: Pick<CrawlerDocument, 'accountId' | 'politeness'>): string {
+  return `${crawler.accountId} ${groupName(crawler) ?? ''}`;
 }
 
 /** One crawler of each account in turn, in a random order. */

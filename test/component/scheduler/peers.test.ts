@@ -269,6 +269,7 @@ test('a process with peers runs a task now only when it runs no other', async ()
   await here.start();
   expect(here.runNow('crawl', 'one')).toBe(true);
   expect(here.runNow('crawl', 'two')).toBe(false);
+  expect(here.runNow('crawl', 'its own', 'own')).toBe(true);
   end.resolve();
   await eventually(() => expect(here.runNow('crawl', 'two')).toBe(true));
 });

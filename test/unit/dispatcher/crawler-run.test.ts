@@ -490,7 +490,10 @@ test('work that arrives while a run lets its crawler go is crawled at once by th
   const release = faults.hold('queue.release');
   const wakes: [name: string, key: string][] = [];
   const wake = async (name: string, key: string): Promise<void> => void wakes.push([name, key]);
-  const dispatcher = createDispatcher({ ...bench.deps('first'), scheduler: { wake } });
+  const dispatcher = createDispatcher({
+    ...bench.deps('first'),
+    scheduler: { wake, runNow: () => true },
+  });
   const closing = new AbortController();
   const task = { key: crawler.crawlerId, signal: closing.signal, touch: async () => undefined };
   const first = dispatcher.run(task);

@@ -23,7 +23,7 @@ const startWith = (
   deps: Pick<HelpingDeps, 'store' | 'shares' | 'createRun'> & Partial<HelpingDeps>,
 ) =>
   startHelping({
-    scheduler: { wake: async () => undefined },
+    scheduler: { wake: async () => undefined, runNow: () => true },
     clock: { now: () => new Date() },
     logger: silentLogger,
     processId: 'here',
@@ -40,9 +40,12 @@ test('a crawler whose lead has died is woken with the next look, also by a proce
   const nobody = () => Promise.reject(new Error('nobody is helped here'));
   const helping = startWith({
     store: { crawlers: { get: nobody } as never },
-    scheduler: { wake: async (name, key) => void woken.push(`${name} ${key}`) },
+    scheduler: {
+      wake: async (name, key) => void woken.push(`${name} ${key}`),
+      runNow: () => true,
+    },
     shares: {
-      wanted: async () => ({ helper: [], lead: ['a', 'b'] }),
+      wanted: async () => ({ helper: [], lead: ['a', 'b'], grouped: [] }),
       join: nobody,
     },
     roomFor: () => 0,
@@ -53,6 +56,25 @@ test('a crawler whose lead has died is woken with the next look, also by a proce
   });
   await vi.advanceTimersByTimeAsync(2_100);
   expect(woken).toEqual(['crawl a', 'crawl b']);
+  await helping.close();
+});
+
+test('a waiting crawler of a pace group is run by the process that leads the group, however busy', async () => {
+  const ran: unknown[] = [];
+  const runSlots = createFairPool({ name: 'runs', capacity: 200 });
+  runSlots.tryAcquire({ accountId: 'a', crawlerId: 'b' }, 150);
+  const nobody = () => Promise.reject(new Error('nobody is helped here'));
+  const helping = startWith({
+    store: { crawlers: { get: nobody } as never },
+    scheduler: { wake: nobody, runNow: (...task) => ran.push(task) > 0 },
+    shares: { wanted: async () => ({ helper: ['b'], lead: [], grouped: ['a'] }), join: nobody },
+    runSlots,
+    createRun: () => {
+      throw new Error('nobody is helped here');
+    },
+  });
+  await vi.advanceTimersByTimeAsync(2_100);
+  expect(ran).toEqual([['crawl', 'a', 'own']]);
   await helping.close();
 });
 
@@ -68,7 +90,10 @@ test('a process that has begun to lead a crawler during its look does not help i
         },
       } as never,
     },
-    shares: { wanted: async () => ({ helper: ['a', 'b'], lead: [] }), join: async () => undefined },
+    shares: {
+      wanted: async () => ({ helper: ['a', 'b'], lead: [], grouped: [] }),
+      join: async () => undefined,
+    },
     isLeading: (crawlerId) => leads.has(crawlerId),
     createRun({ crawlerId }) {
       helped.push(crawlerId);
@@ -85,7 +110,10 @@ test('a run that helps starts nothing more once this process leads its crawler',
   const over = Promise.withResolvers<undefined>();
   const helping = startWith({
     store: { crawlers: { get: async () => webhookCrawler() } as never },
-    shares: { wanted: async () => ({ helper: ['a'], lead: [] }), join: async () => undefined },
+    shares: {
+      wanted: async () => ({ helper: ['a'], lead: [], grouped: [] }),
+      join: async () => undefined,
+    },
     createRun: (_crawler, signal) =>
       ({ run: () => over.promise, leave: () => left.push(`aborted: ${signal.aborted}`) }) as never,
   });

@@ -344,6 +344,53 @@ test('robots.txt of one crawler does not shorten the delay of another one in its
   expect(slow.nextAt(200)).toBe(10_000);
 });
 
+test.each([
+  { what: 'crawls at once', pace: { maxPerHost: 1 } },
+  { what: 'a delay', pace: { delayMs: 100 } },
+])('crawlers of a pace group take turns at a host: $what', ({ pace }) => {
+  const gates = createHostGates();
+  const hosts: string[] = [];
+  const starts = [0, 0, 0];
+  const inFlight: { lanes: HostLanes; rid: string }[] = [];
+  let nowMs = 0;
+  const all = starts.map((_, index) => {
+    const lanes = createHostLanes(undefined, gates);
+    lanes.keep({
+      accountId: 'one',
+      retryWindowHours: 1,
+      politeness: { ...OFF, ...pace, group: 'shop' },
+    });
+    // The second has other hosts, too, and the third asks with one slot.
+    const fill = (): void => {
+      for (;;) {
+        if (index === 2 && inFlight.some((each) => each.lanes === lanes)) return;
+        const begun = start(lanes, nowMs);
+        if (begun === undefined) return;
+        hosts.push(begun.host);
+        if (begun.host === 'a.example') starts[index] = (starts[index] ?? 0) + 1;
+        inFlight.push({ lanes, rid: begun.rid });
+      }
+    };
+    lanes.watch(() => undefined, fill);
+    for (let n = 0; n < 100; n += 1) lanes.add(jobOf('a.example'));
+    if (index === 1) for (let n = 0; n < 10; n += 1) lanes.add(jobOf(`${n}.example`));
+    return { lanes, fill };
+  });
+  for (; nowMs < 6_000; nowMs += 100) {
+    for (const { lanes, rid } of inFlight.splice(0)) {
+      lanes.sent(rid, nowMs);
+      lanes.ended(rid, {}, nowMs);
+      // As in a run: the crawler whose crawl has ended is the first one that looks.
+      all.find((each) => each.lanes === lanes)?.fill();
+    }
+    for (const { fill } of all) fill();
+  }
+  const total = starts.reduce((sum, count) => sum + count, 0);
+  expect(total).toBeGreaterThan(25);
+  for (const count of starts) expect(count).toBeGreaterThanOrEqual(Math.floor(total / 3) - 1);
+  expect(hosts).toContain('9.example');
+});
+
 describe('the delay of a host that another process may have crawled', () => {
   const politeness = { ...OFF, delayMs: 2_000 };
 

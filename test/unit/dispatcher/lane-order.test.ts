@@ -24,7 +24,7 @@ test('the order agrees with a search of all lanes, whatever changes', () => {
       usedMs: 0,
       health: createHostHealth(() => 1e9),
       gate: createHostGate(),
-      onGate: () => undefined,
+      member: { changed: () => undefined, start: () => undefined },
     }),
   );
   let now = 0;

@@ -13,7 +13,7 @@ function laneOf(n: number): Lane {
     usedMs: 0,
     health: createHostHealth(() => 1e9),
     gate: createHostGate(),
-    onGate: () => undefined,
+    member: { changed: () => undefined, start: () => undefined },
   });
 }
 

@@ -103,6 +103,34 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
   );
 
   test(
+    'crawlers of a pace group that wait are found by the process that leads the group',
+    withProcesses(async ({ bench, stopped }) => {
+      const politeness = { maxPerHost: 1, delayMs: 0, robotsTxt: false, group: 'g' };
+      const { accountId } = await bench.crawler();
+      const [led, waiting] = [
+        await bench.crawler({ accountId, politeness }),
+        await bench.crawler({ accountId, politeness }),
+      ];
+      const elsewhere = await bench.crawler({ politeness });
+      await bench.store.queue.acquire(led.crawlerId, 'first', TTL_MS, at(0));
+      for (const crawler of [led, waiting, elsewhere]) await bench.push(makeJobs(crawler, 1));
+      const { wanted } = sharesOf(stopped);
+      expect(await wanted(9, 'first', at(1_000))).toEqual({
+        helper: [],
+        lead: [elsewhere.crawlerId],
+        grouped: [waiting.crawlerId],
+      });
+      const forOthers = { helper: [], lead: [elsewhere.crawlerId], grouped: [] };
+      expect(await wanted(9, 'second', at(1_000))).toEqual(forOthers);
+      // Nobody leads the group any more.
+      const { lead } = await wanted(9, 'second', at(TTL_MS + 1_000));
+      expect(new Set(lead)).toEqual(
+        new Set([led.crawlerId, waiting.crawlerId, elsewhere.crawlerId]),
+      );
+    }),
+  );
+
+  test(
     'each process finds the jobs of its digits alone',
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;
@@ -201,7 +229,7 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
       expect(await bench.counters(crawler)).toMatchObject({
         helpers: [{ processId: 'helper', slots: 40 }],
       });
-      expect((await sharesOf(stopped).wanted(9, at(3))).helper).toEqual([]);
+      expect((await sharesOf(stopped).wanted(9, 'p', at(3))).helper).toEqual([]);
       const late = await sharesOf(stopped).join(crawler.crawlerId, 'late', 9, TTL_MS, at(3));
       expect(late).toBeUndefined();
     }),
@@ -214,16 +242,16 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
       for (let n = 1; n < 30; n += 1) await bench.crawler({ accountId });
       const other = await bench.crawler();
       await c.crawlers.updateMany({}, { $set: { wantsHelp: true } });
-      const { helper: wanted } = await sharesOf(stopped).wanted(10, at(0));
+      const { helper: wanted } = await sharesOf(stopped).wanted(10, 'p', at(0));
       expect(wanted).toHaveLength(10);
       expect(wanted.slice(0, 2)).toContain(other.crawlerId);
       // Processes that look at the same moment begin with different ones.
       await eventually(async () => {
-        const { helper: again } = await sharesOf(stopped).wanted(10, at(0));
+        const { helper: again } = await sharesOf(stopped).wanted(10, 'p', at(0));
         expect(again.slice(2)).not.toEqual(wanted.slice(2));
       });
       await c.crawlers.updateOne({ _id: other.crawlerId }, { $unset: { wantsHelp: '' } });
-      const { helper: all } = await sharesOf(stopped).wanted(50, at(0));
+      const { helper: all } = await sharesOf(stopped).wanted(50, 'p', at(0));
       expect(new Set(all).size).toBe(30);
       expect(all).not.toContain(other.crawlerId);
     }),
@@ -234,8 +262,8 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
     withProcesses(async (processes) => {
       const { stopped } = processes;
       const { crawler } = await shared(processes, 3);
-      expect((await sharesOf(stopped).wanted(9, at(TTL_MS))).lead).toEqual([]);
-      const { lead } = await sharesOf(stopped).wanted(9, at(TTL_MS + 1_000));
+      expect((await sharesOf(stopped).wanted(9, 'p', at(TTL_MS))).lead).toEqual([]);
+      const { lead } = await sharesOf(stopped).wanted(9, 'p', at(TTL_MS + 1_000));
       expect(lead).toEqual([crawler.crawlerId]);
     }),
   );
