@@ -11,6 +11,8 @@ export interface CrawlerRunDeps extends Omit<RunLoopDeps, 'signal' | 'lease' | '
   /** Takes a share of a crawler that another process leads. Absent for the lead itself. */
   readonly join?: (now: Date) => Promise<Lease | undefined>;
   readonly keeper: RunKeeper;
+  /** Called once the run has its lease, before it starts anything. */
+  readonly onLease?: () => void;
 }
 
 /** The dispatching of one crawler by one process, for as long as it has work. */
@@ -115,6 +117,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
           states.end('not_acquired');
           return undefined;
         }
+        deps.onLease?.();
         states.acquired(lease, lease.until?.getTime() ?? now.getTime() + timing.leaseMs);
         const pausedUntil = await runLoop(lease);
         return givesBack() ? await releaseLease(lease, pausedUntil) : undefined;

@@ -127,9 +127,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     if (crawler === undefined) return undefined;
     const slot = await acquireRunSlot(crawler, task);
     if (slot === undefined) return undefined;
-    const crawlerRun = createCrawlerRun(runDeps(crawler, task));
+    const onLease = () => helping?.leave(crawlerId);
+    const crawlerRun = createCrawlerRun({ ...runDeps(crawler, task), onLease });
     onBegin(crawlerRun);
-    helping?.leave(crawlerId);
     try {
       return await crawlerRun.run();
     } finally {

@@ -59,7 +59,7 @@ export interface CrawlerRunBench {
   /** What the dispatcher of a process of this name works with. */
   deps(processId: string, timing?: Partial<DispatchTiming>): DispatcherDeps;
   /** Starts a run in the process `first`, or in another. */
-  start(processId?: string, timing?: Partial<DispatchTiming>): StartedRun;
+  start(processId?: string, timing?: Partial<DispatchTiming>, onLease?: () => void): StartedRun;
   /** Queues URLs and returns their `rid`s. */
   push(count: number, more?: Partial<Job>): Promise<string[]>;
   /** Takes the crawler's lease for the process `peer`. */
@@ -130,7 +130,7 @@ export async function createCrawlerRunBench(
     posts,
     debugLines,
     deps,
-    start(processId = 'first', timing = {}) {
+    start(processId = 'first', timing = {}, onLease) {
       const controller = new AbortController();
       const given = deps(processId, timing);
       const { crawlerId } = crawler;
@@ -143,6 +143,7 @@ export async function createCrawlerRunBench(
         keeper: createRunKeeper(given),
         warnOfOutage: createOutageWarning(given.logger),
         lanes: createHostLanes(),
+        ...(onLease && { onLease }),
       });
       return { run, done: run.run(), stop: () => controller.abort() };
     },

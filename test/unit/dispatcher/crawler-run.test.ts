@@ -384,6 +384,23 @@ test('a run that is aborted before it has its lease claims nothing', async () =>
   expect(await counters(bench)).toMatchObject({ waiting: 1, running: 0 });
 });
 
+test('the lease is told of before the first crawl, and by a run that got it alone', async () => {
+  const bench = await createCrawlerRunBench(store);
+  const leases: string[] = [];
+  const start = (processId: string) =>
+    bench.start(processId, {}, () => leases.push(`${processId} at ${bench.crawls.length}`));
+  await bench.takeOver();
+  // A process that helps is woken for its crawler, which another one leads.
+  await start('helper').done;
+  bench.clock.advance(15_001);
+  await bench.push(1);
+  const { done } = start('first');
+  await startedCrawls(bench, 1);
+  bench.crawls[0]?.end();
+  await done;
+  expect(leases).toEqual(['first at 0']);
+});
+
 test('a claim that arrives after the end of the lease starts nothing', async () => {
   const bench = await createCrawlerRunBench(store);
   const [rid = ''] = await bench.push(1);
