@@ -253,6 +253,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
         answer = end.answer;
         if (end.isTooLong) mostTogether = Math.max(1, Math.floor(group.length / 2));
         settled.push(...end.outcomes);
+        for (const delivery of deliveries.slice(end.outcomes.length)) releaseDelivery(delivery);
       } catch (error) {
         if (!signal.aborted) logger.error({ err: error, rid }, 'delivery failed unexpectedly');
         if (error instanceof WorkAborted && error.end === 'dropped') return;

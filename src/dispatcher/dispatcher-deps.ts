@@ -51,8 +51,8 @@ export interface DispatcherDeps {
   readonly shared: SharedByCrawlers;
   /**
    * Makes one attempt of deliveries that share a POST; one, unless the crawler delivers several
-   * together. `answer` decides how soon the next may start; `isTooLong` asks for fewer results a POST.
-   * Rejects only if aborted.
+   * together. `outcomes` are of the first deliveries: the others were not sent. `answer` decides how soon
+   * the next may start; `isTooLong` asks for fewer results a POST. Rejects only if aborted.
    */
   readonly postDeliveries: (
     crawler: Crawler,

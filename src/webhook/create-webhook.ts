@@ -32,6 +32,9 @@ const SEND_TIMEOUT_MS = 30_000;
 const PROBE_TIMEOUT_MS = 10_000;
 const PROBE_BODY = Buffer.from('{"monitor":true}');
 const CONTENT_TOO_LARGE = 413;
+/** After this time, parts of results that are still to be sent go back to the queue. */
+const MAX_SPLIT_MS = 30_000;
+const UNREADABLE = 'decoding_failed: the stored page cannot be read';
 const NO_CALLBACK_URL = 'invalid_url: the crawler has no callback URL';
 
 /** What the webhook works with. */
@@ -79,7 +82,7 @@ async function deliver(
     message = await deliveryMessage(deps, crawler, delivery, target.url.hostname);
   } catch (error) {
     logger.error({ err: error, rid }, 'a stored page does not decompress');
-    return attempt.end(delivery, unsent('decoding_failed: the stored page cannot be read'));
+    return attempt.end(delivery, unsent(UNREADABLE));
   }
   const sent = await send(deps, crawler, target, message, signal);
   const { error } = sent;
@@ -93,60 +96,69 @@ async function deliverTogether(
   deliveries: readonly Delivery[],
   signal: AbortSignal,
 ): Promise<DeliveredTogether> {
+  const untilMs = performance.now() + MAX_SPLIT_MS;
+  const parts: (readonly Delivery[])[] = [deliveries];
+  const results: DeliveryResult[] = [];
+  let isTooLong = false;
+  for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
+    const isBegun = results.length > 0;
+    if (isBegun && performance.now() >= untilMs) break;
+    try {
+      const sent = await deliverPart(deps, crawler, part, signal);
+      if ('results' in sent) results.push(...sent.results);
+      else parts.unshift(...sent.parts);
+      isTooLong ||= 'isTooLong' in sent;
+    } catch (error) {
+      // The endpoint has acknowledged the parts before.
+      if (isBegun && signal.aborted) break;
+      throw error;
+    }
+  }
+  return { results, isTooLong };
+}
+
+/** Sends a part of results, or says in which parts to send it. */
+async function deliverPart(
+  deps: WebhookDeps,
+  crawler: Crawler,
+  part: readonly Delivery[],
+  signal: AbortSignal,
+): Promise<
+  | { readonly results: readonly DeliveryResult[] }
+  | { readonly parts: readonly (readonly Delivery[])[]; readonly isTooLong?: true }
+> {
   const { clock, logger } = deps;
   signal.throwIfAborted();
   const attempt = startAttempt(clock);
-  const endAll = (sent: Sent): DeliveredTogether => ({
-    results: deliveries.map((delivery) => attempt.end(delivery, sent)),
-    isTooLong: false,
-  });
+  const endAll = (sent: Sent) => ({ results: part.map((each) => attempt.end(each, sent)) });
   const target = callbackTarget(crawler);
   if (target === undefined) return endAll(unsent(NO_CALLBACK_URL));
   let message: Message;
   try {
-    message = await messageOfResults(deps, crawler, deliveries, target.url.hostname);
+    message = await messageOfResults(deps, crawler, part, target.url.hostname);
   } catch (error) {
-    if (error instanceof TooLong) return inHalves(deps, crawler, deliveries, signal);
-    logger.error({ err: error, crawler: crawler.name }, 'a stored page does not decompress');
-    return oneByOne(deps, crawler, deliveries, signal);
+    if (error instanceof TooLong) return { parts: halvesOf(part), isTooLong: true };
+    // So that a page that cannot be read fails alone.
+    if (part.length > 1) return { parts: part.map((each) => [each]) };
+    logger.error({ err: error, rid: part[0]?.rid }, 'a stored page does not decompress');
+    return endAll(unsent(UNREADABLE));
   }
-  for (const { plain } of deliveries) if (plain !== undefined) discard(plain);
+  for (const { plain } of part) if (plain !== undefined) discard(plain);
   const sent = await send(deps, crawler, target, message, signal);
   const { status, error } = sent;
-  if (status === CONTENT_TOO_LARGE && deliveries.length > 1) {
-    const packed = deliveries.map(({ plain: _freed, ...delivery }) => delivery);
-    return inHalves(deps, crawler, packed, signal);
+  if (status === CONTENT_TOO_LARGE && part.length > 1) {
+    const packed = part.map(({ plain: _freed, ...delivery }) => delivery);
+    return { parts: halvesOf(packed), isTooLong: true };
   }
   if (error !== '') {
-    logger.debug({ results: deliveries.length, crawler: crawler.name, error }, 'delivery failed');
+    logger.debug({ results: part.length, crawler: crawler.name, error }, 'delivery failed');
   }
   return endAll(sent);
 }
 
-async function inHalves(
-  deps: WebhookDeps,
-  crawler: Crawler,
-  deliveries: readonly Delivery[],
-  signal: AbortSignal,
-): Promise<DeliveredTogether> {
+function halvesOf(deliveries: readonly Delivery[]): readonly Delivery[][] {
   const middle = Math.ceil(deliveries.length / 2);
-  const first = await deliverTogether(deps, crawler, deliveries.slice(0, middle), signal);
-  const second = await deliverTogether(deps, crawler, deliveries.slice(middle), signal);
-  return { results: [...first.results, ...second.results], isTooLong: true };
-}
-
-/** So that a page that cannot be read fails alone. */
-async function oneByOne(
-  deps: WebhookDeps,
-  crawler: Crawler,
-  deliveries: readonly Delivery[],
-  signal: AbortSignal,
-): Promise<DeliveredTogether> {
-  const results: DeliveryResult[] = [];
-  for (const delivery of deliveries) {
-    results.push(await deliver(deps, crawler, delivery, signal));
-  }
-  return { results, isTooLong: false };
+  return [deliveries.slice(0, middle), deliveries.slice(middle)];
 }
 
 /** A POST before it is addressed. */

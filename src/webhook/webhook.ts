@@ -16,8 +16,9 @@ export interface DeliveryResult {
   readonly answer: EndpointAnswer;
 }
 
-/** The results of deliveries that were sent together, in their order. */
+/** What became of deliveries that were to be sent together. */
 export interface DeliveredTogether {
+  /** Those of the first deliveries, in their order; the others were not sent. */
   readonly results: readonly DeliveryResult[];
   /** Whether they were too long for one POST: so says the endpoint, by 413, or their bytes do. */
   readonly isTooLong: boolean;
@@ -32,7 +33,8 @@ export interface Webhook {
   deliver(crawler: Crawler, delivery: Delivery, signal: AbortSignal): Promise<DeliveryResult>;
   /**
    * POSTs several results at once, as NDJSON. One answer acknowledges all of them or none. If they are
-   * too long, each half is sent by itself. Rejects as `deliver` does.
+   * too long, each half is sent by itself, which goes on for a limited time. Rejects as `deliver` does,
+   * unless a part was sent.
    */
   deliverTogether(
     crawler: Crawler,

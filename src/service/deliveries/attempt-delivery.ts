@@ -20,7 +20,7 @@ export interface AttemptDeliveryDeps {
 
 /** What became of deliveries that were attempted together. */
 export interface AttemptedDeliveries {
-  /** One for each delivery, in order. */
+  /** Those of the first deliveries, in order; the others were not sent. */
   readonly outcomes: readonly DeliveryOutcome[];
   /** How the endpoint answered the last POST. */
   readonly answer: EndpointAnswer;
@@ -65,7 +65,7 @@ export function createAttemptDelivery(deps: AttemptDeliveryDeps) {
     const { results, isTooLong } = isAlone
       ? { results: [await webhook.deliver(crawler, first, signal)], isTooLong: false }
       : await webhook.deliverTogether(crawler, deliveries, signal);
-    const outcomes = deliveries.map((each, at) => outcomeOf(each, results[at] as DeliveryResult));
+    const outcomes = results.map((each, at) => outcomeOf(deliveries[at] as Delivery, each));
     return { outcomes, answer: results.at(-1)?.answer ?? { kind: 'other' }, isTooLong };
   };
 }

@@ -1,8 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { createServer } from 'node:net';
+import { performance } from 'node:perf_hooks';
 import * as fc from 'fast-check';
 import { Webhook as Verifier } from 'standardwebhooks';
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { readConfig } from '../../../src/config/config.ts';
 import { parseCallbackHeaders } from '../../../src/domain/callback-headers.ts';
 import { systemClock } from '../../../src/domain/clock.ts';
@@ -12,6 +13,7 @@ import { createHttpClient } from '../../../src/net/create-http-client.ts';
 import type { HttpRequest } from '../../../src/net/http-client.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { createWebhook, type WebhookDeps } from '../../../src/webhook/create-webhook.ts';
+import { eventually } from '../../support/eventually.ts';
 import { listen } from '../../support/listen.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { type ReceiverAnswer, startReceiver } from '../../support/receiver.ts';
@@ -481,5 +483,77 @@ describe('the probe', () => {
     expect(healthy).toBe(false);
     expect(error).toMatch(/^address_not_allowed/);
     await expect(webhook.probe(crawler, AbortSignal.abort('stop'))).rejects.toBe('stop');
+  });
+});
+
+describe('results that are too long for one POST', () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  const together = ['a', 'b', 'c', 'd', 'e'].map((rid) => deliveryOf(rid));
+  const resultsOf = (headers: Readonly<Record<string, unknown>>) =>
+    Number(headers['webhook-results']);
+
+  /** A receiver that takes two at once; `onTaken` is called before it acknowledges. */
+  const startShort = (
+    onTaken: () => void = () => undefined,
+    hangsAfter = Number.POSITIVE_INFINITY,
+  ) => {
+    let taken = 0;
+    return startReceiver({
+      answer({ headers }) {
+        if (resultsOf(headers) > 2) return { status: 413 };
+        taken += 1;
+        onTaken();
+        return taken > hangsAfter ? { hang: true } : { status: 200 };
+      },
+    });
+  };
+
+  test('are sent in parts', async () => {
+    await using receiver = await startShort();
+    await using webhook = startWebhook(receiver.host);
+    const crawler = webhookCrawler({ callbackUrl: receiver.url });
+    const { results, isTooLong } = await webhook.deliverTogether(crawler, together, never);
+    expect(isTooLong).toBe(true);
+    expect(results.map(({ acknowledged }) => acknowledged)).toEqual(together.map(() => true));
+    expect(receiver.deliveries.map(({ headers }) => resultsOf(headers))).toEqual([5, 3, 2, 1, 2]);
+  });
+
+  test('are not sent any more after half a minute', async () => {
+    let laterMs = 0;
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, 'now').mockImplementation(() => now() + laterMs);
+    await using receiver = await startShort(() => {
+      laterMs = 31_000;
+    });
+    await using webhook = startWebhook(receiver.host);
+    const crawler = webhookCrawler({ callbackUrl: receiver.url });
+    const { results, isTooLong } = await webhook.deliverTogether(crawler, together, never);
+    expect(isTooLong).toBe(true);
+    expect(results).toHaveLength(2);
+  });
+
+  test('count as sent when the next part is aborted', async () => {
+    await using receiver = await startShort(undefined, 1);
+    await using webhook = startWebhook(receiver.host);
+    const crawler = webhookCrawler({ callbackUrl: receiver.url });
+    const controller = new AbortController();
+    const sent = webhook.deliverTogether(crawler, together, controller.signal);
+    await eventually(() => expect(receiver.deliveries).toHaveLength(4));
+    controller.abort(new Error('shutting down'));
+    expect((await sent).results).toMatchObject([{ acknowledged: true }, { acknowledged: true }]);
+  });
+
+  test('one page that does not decompress fails alone', async () => {
+    await using receiver = await startReceiver();
+    await using webhook = startWebhook(receiver.host);
+    const secret = createWebhookSecret();
+    const crawler = webhookCrawler({ callbackUrl: receiver.url, webhookSecrets: [{ secret }] });
+    const broken = deliveryOf('x', { body: Buffer.from('not gzip') });
+    const three = [...together.slice(0, 1), broken, ...together.slice(1, 2)];
+    const { results } = await webhook.deliverTogether(crawler, three, never);
+    expect(results.map(({ acknowledged }) => acknowledged)).toEqual([true, false, true]);
+    expect(results[1]?.log.error).toMatch(/^decoding_failed/);
+    expect(receiver.deliveries.map(({ headers }) => resultsOf(headers))).toEqual([1, 1]);
   });
 });

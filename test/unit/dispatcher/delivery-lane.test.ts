@@ -29,7 +29,7 @@ function endOfCrawl(n: number): JobOutcome {
 }
 
 /** A lane whose posts are answered when the test says so. */
-function startLane({ reserve = 0, answerMs = 1 } = {}) {
+function startLane({ reserve = 0, answerMs = 1, most = Number.POSITIVE_INFINITY } = {}) {
   const clock = createTestClock();
   const gates: ((answer: EndpointAnswer) => void)[] = [];
   const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024, reserve });
@@ -46,7 +46,7 @@ function startLane({ reserve = 0, answerMs = 1 } = {}) {
       const gate = Promise.withResolvers<EndpointAnswer>();
       gates.push(gate.resolve);
       const answer = await gate.promise;
-      const outcomes = deliveries.map(
+      const outcomes = deliveries.slice(0, most).map(
         ({ rid, crawlerId, attempt }): DeliveryOutcome => ({
           kind: 'delivered',
           rid,
@@ -55,7 +55,7 @@ function startLane({ reserve = 0, answerMs = 1 } = {}) {
           billed: false,
         }),
       );
-      return { outcomes, answer, isTooLong: false };
+      return { outcomes, answer, isTooLong: outcomes.length < deliveries.length };
     },
   });
   const due = (count: number): Delivery[] =>
@@ -166,6 +166,21 @@ test.for(['a pause by the monitor', 'a drain that takes too long'])(
     expect(lane.buffered).toBe(0);
   },
 );
+
+test('results of a POST that were not sent go back to the store', async () => {
+  const { lane, turn, answerAll, warmUp } = startLane({ most: 1 });
+  await warmUp();
+  const together = { ...crawler, deliverBatch: { maxResults: 3, maxMs: 60_000 } };
+  turn(ends(3), 0, together);
+  answerAll();
+  await eventually(() => expect(lane.inFlight).toBe(0));
+  const { settlements } = turn([], 0, together);
+  expect(settlements.map(({ rid, kind }) => `${rid} ${kind}`)).toEqual([
+    'new-0 delivered',
+    'new-1 release',
+    'new-2 release',
+  ]);
+});
 
 test('nothing is posted while the lease is not held, and all of it after the next turn that is', async () => {
   const { lane, lease, turn, acknowledgeAll, warmUp } = startLane();
