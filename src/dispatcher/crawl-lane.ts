@@ -99,7 +99,7 @@ export interface CrawlLane {
 }
 
 /** Delay before a queue of which nothing may be crawled is looked at again. */
-const LOOK_AGAIN_MS = 500;
+const LOOK_AGAIN_MS = 5_000;
 /** Timers for a host are set again after this, because the service time may be corrected. */
 const LONGEST_TIMER_MS = 10_000;
 const NOTHING_KEPT: KeptPage = { held: [] };

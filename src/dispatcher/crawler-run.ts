@@ -1,5 +1,5 @@
 import type { Task } from '../scheduler/scheduler.ts';
-import type { Lease } from '../store/store.ts';
+import type { HeldUntil, Lease } from '../store/store.ts';
 import type { RunActivityNow } from './dispatcher-deps.ts';
 import type { RunKeeper } from './run-keeper.ts';
 import { createRunLoop, type RunLoop, type RunLoopDeps } from './run-loop.ts';
@@ -75,8 +75,8 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     });
   }
 
-  /** Runs the loop. Returns until when the crawler's endpoint takes nothing. */
-  async function runLoop(lease: Lease): Promise<Date | undefined> {
+  /** Runs the loop. Returns until when its work is held back. */
+  async function runLoop(lease: Lease): Promise<HeldUntil> {
     const current = createRunLoop({ ...deps, signal: task.signal, lease, states });
     loop = current;
     if (isOutdated) current.changed();
@@ -85,7 +85,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     const unwatch = watchLease(states, watch);
     try {
       await current.run();
-      return current.pausedUntil();
+      return current.heldUntil();
     } finally {
       leave();
       unwatch();
@@ -94,13 +94,14 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   }
 
   /** Gives the lease back. Returns when the crawler has work again, undefined when it has none. */
-  async function releaseLease(lease: Lease, pausedUntil: Date | undefined) {
+  async function releaseLease(lease: Lease, { job, delivery }: HeldUntil) {
     const now = clock.now();
-    const { wakeAt } = await store.queue.release(lease, now);
-    if (wakeAt === undefined || pausedUntil === undefined) return wakeAt;
-    // No later than this, because crawls may be due before the deliveries.
-    const latest = now.getTime() + MAX_PAUSE_MS;
-    return new Date(Math.max(wakeAt.getTime(), Math.min(pausedUntil.getTime(), latest)));
+    const latestMs = now.getTime() + MAX_PAUSE_MS;
+    const heldUntil = {
+      job,
+      delivery: delivery && new Date(Math.min(delivery.getTime(), latestMs)),
+    };
+    return (await store.queue.release(lease, now, heldUntil)).wakeAt;
   }
 
   function givesBack(): boolean {
@@ -119,8 +120,8 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         }
         deps.onLease?.();
         states.acquired(lease, lease.until?.getTime() ?? now.getTime() + timing.leaseMs);
-        const pausedUntil = await runLoop(lease);
-        return givesBack() ? await releaseLease(lease, pausedUntil) : undefined;
+        const heldUntil = await runLoop(lease);
+        return givesBack() ? await releaseLease(lease, heldUntil) : undefined;
       } catch (error) {
         states.end('failed');
         throw error;

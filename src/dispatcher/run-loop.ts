@@ -1,7 +1,7 @@
 import type { Crawler } from '../domain/crawler.ts';
 import { isUnavailable } from '../domain/errors.ts';
 import { isShare } from '../store/share-store.ts';
-import type { CrawlerChanges, Lease } from '../store/store.ts';
+import type { CrawlerChanges, HeldUntil, Lease } from '../store/store.ts';
 import { createCrawlLane } from './crawl-lane.ts';
 import { createDeliveryLane } from './delivery-lane.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
@@ -55,14 +55,16 @@ export interface RunLoop {
   activity(): RunActivityNow;
   /** Whether other processes have parts of the crawler. */
   readonly isShared: boolean;
-  /** Until when the endpoint takes nothing; undefined when it does. */
-  pausedUntil(): Date | undefined;
+  /** Until when the account may not crawl, and until when the endpoint takes nothing. */
+  heldUntil(): HeldUntil;
   /** Drops everything and gives all room back. */
   close(): void;
 }
 
 /** Delay before a failed turn is repeated. */
 const REPEAT_TURN_MS = 500;
+/** How long a crawler without other work is left alone whose account may not crawl. */
+const HELD_MS = 15_000;
 /** How long a helper keeps a share without work, or waits for slots. */
 const HELPER_IDLE_MS = 3_000;
 
@@ -91,7 +93,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     jobLog,
   });
   const deliveries = createDeliveryLane({ ...parts, isHelper, mayPost: states.hasLease });
-  const takeTurn = createRunTurn({ ...deps, crawls, deliveries, jobLog });
+  const takeTurn = createRunTurn({ ...deps, mayCrawl, crawls, deliveries, jobLog });
   const idleReleaseMs = isHelper ? HELPER_IDLE_MS : timing.idleReleaseMs;
   let releaseAtMs = nowMs() + idleReleaseMs;
   let crawler = deps.crawler;
@@ -103,6 +105,8 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   let nextTurnMs = nowMs();
   /** Whether a turn has failed, so that it is unknown what it has written. */
   let isUnsure = false;
+  /** When it is asked again whether the account may crawl; undefined if it may. */
+  let askAgainAt: Date | undefined;
   /** Whether the crawler has another pace group, of which another process may have the lead. */
   let isRegrouped = false;
 
@@ -125,6 +129,12 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
       if (!isUnavailable(error)) throw error;
       isOutdated = true;
     }
+  }
+
+  async function mayCrawl(accountId: string): Promise<boolean> {
+    const may = (await deps.mayCrawl?.(accountId)) ?? true;
+    askAgainAt = may ? undefined : new Date(nowMs() + HELD_MS);
+    return may;
   }
 
   /** Moves to `draining` when the task has ended. Returns whether the run drains. */
@@ -299,7 +309,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     get isShared() {
       return isHelper || share.hasHelpers;
     },
-    pausedUntil: deliveries.pausedUntil,
+    heldUntil: () => ({ job: askAgainAt, delivery: deliveries.pausedUntil() }),
     close() {
       crawls.close();
       deliveries.close();

@@ -7,8 +7,8 @@ import type { JobLog } from './job-log.ts';
 import type { RunStates } from './run-state.ts';
 
 /** What the turns of one run work with. */
-export interface RunTurnDeps
-  extends Pick<DispatcherDeps, 'store' | 'clock' | 'shared' | 'mayCrawl'> {
+export interface RunTurnDeps extends Pick<DispatcherDeps, 'store' | 'clock' | 'shared'> {
+  readonly mayCrawl: (accountId: string) => Promise<boolean>;
   readonly crawls: CrawlLane;
   readonly deliveries: DeliveryLane;
   readonly states: RunStates;
@@ -29,7 +29,7 @@ export function createRunTurn(deps: RunTurnDeps): RunTurn {
   const { store, clock, crawls, deliveries, states, jobLog } = deps;
 
   async function writeAndLook(lease: Lease, crawler: Crawler, claims: boolean): Promise<void> {
-    const mayCrawl = claims && ((await deps.mayCrawl?.(crawler.accountId)) ?? true);
+    const mayCrawl = claims && (await deps.mayCrawl(crawler.accountId));
     const now = clock.now();
     const work = crawls.begin(crawler, mayCrawl);
     const posts = deliveries.begin(work.ended, crawler, claims);

@@ -29,3 +29,9 @@ export function earliest(moments: readonly (Date | undefined)[]): Date | undefin
   const times = moments.flatMap((each) => (each === undefined ? [] : [each.getTime()]));
   return times.length === 0 ? undefined : new Date(Math.min(...times));
 }
+
+/** The moment, or `notBefore` if that is later; undefined for no moment. */
+export function noSooner(moment: Date | undefined, notBefore: Date | undefined): Date | undefined {
+  if (moment === undefined || notBefore === undefined) return moment;
+  return moment < notBefore ? notBefore : moment;
+}

@@ -5,6 +5,12 @@ import type { CrawlRecord } from '../domain/result.ts';
 import type { DeliveryOutcome } from './delivery-store.ts';
 import type { Sharing } from './share-store.ts';
 
+/** Until when a crawler's work of each kind is held back; absent if it is not. */
+export interface HeldUntil {
+  readonly job?: Date | undefined;
+  readonly delivery?: Date | undefined;
+}
+
 /** The limits that a push is checked against. */
 export interface PushLimits {
   /** The most waiting and retrying URLs of one crawler. */
@@ -285,9 +291,13 @@ export interface QueueStore {
   /**
    * Ends the lease and returns when the crawler has work next: its earliest due job (now or later)
    * or delivery. Both in one step, so that no push is missed between them. Pauses count as for
-   * {@link crawlersWithWorkDue}.
+   * {@link crawlersWithWorkDue}. Work of a kind that is held back is due when that ends.
    */
-  release(lease: Lease, now: Date): Promise<{ readonly wakeAt: Date | undefined }>;
+  release(
+    lease: Lease,
+    now: Date,
+    heldUntil?: HeldUntil,
+  ): Promise<{ readonly wakeAt: Date | undefined }>;
   /**
    * Writes what ended and started in a run since its last turn, and looks for more. A run starts the
    * jobs that it has found whenever it has room, and writes that in its next turn. No other process

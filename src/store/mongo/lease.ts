@@ -1,8 +1,8 @@
 import type { ClientSession, Filter } from 'mongodb';
-import { earliest } from '../queue-depth.ts';
+import { earliest, noSooner } from '../queue-depth.ts';
 import { heldBackBy, type WorkKind } from '../rules.ts';
 import { isShare } from '../share-store.ts';
-import type { Lease } from '../store.ts';
+import type { HeldUntil, Lease } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 
 /** The wake time of a crawler that has work now, whatever the clock. */
@@ -62,13 +62,14 @@ export function wakeFields(now: Date, work: WorkKind) {
 async function nextWorkAt(
   collections: Collections,
   crawler: Pick<CrawlerDocument, '_id' | 'pausedByUser' | 'pausedByMonitor' | 'purges'>,
+  held: HeldUntil = {},
 ): Promise<Date | undefined> {
   if (crawler.pausedByMonitor) return undefined;
   const [delivery, job] = await Promise.all([
     nextDelivery(collections, crawler._id),
     crawler.pausedByUser ? undefined : nextJob(collections, crawler),
   ]);
-  return earliest([delivery, job]);
+  return earliest([noSooner(delivery, held.delivery), noSooner(job, held.job)]);
 }
 
 /** Finds what falls due first, and when. */
@@ -109,6 +110,7 @@ export async function setWake(
   collections: Collections,
   crawlerId: string,
   lease?: Lease,
+  held?: HeldUntil,
 ): Promise<Date | undefined> {
   for (;;) {
     const crawler = await collections.crawlers.findOne(
@@ -117,7 +119,7 @@ export async function setWake(
     );
     if (crawler === null) return undefined;
     const hasHelpers = Object.keys(crawler.shares ?? {}).length > 0;
-    const wakeAt = hasHelpers ? DUE_NOW : await nextWorkAt(collections, crawler);
+    const wakeAt = hasHelpers ? DUE_NOW : await nextWorkAt(collections, crawler, held);
     const { wakes, epoch, leaseOwner } = crawler;
     const holds = lease === undefined ? null : lease.owner;
     if (leaseOwner !== holds || (lease !== undefined && lease.epoch !== epoch)) return wakeAt;

@@ -1,5 +1,5 @@
 import { isShare } from '../share-store.ts';
-import type { CrawlerChanges, Lease, QueueStore } from '../store.ts';
+import type { CrawlerChanges, HeldUntil, Lease, QueueStore } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
 import type { Lanes } from './lanes.ts';
@@ -163,7 +163,11 @@ export function createLeases(
     }
   }
 
-  async function release(lease: Lease, now: Date): Promise<{ wakeAt: Date | undefined }> {
+  async function release(
+    lease: Lease,
+    now: Date,
+    heldUntil?: HeldUntil,
+  ): Promise<{ wakeAt: Date | undefined }> {
     if (isShare(lease)) return releaseShare(lease, now);
     const { crawlerId, epoch, owner } = lease;
     return lanes.runExclusive(crawlerId, async () => {
@@ -185,7 +189,7 @@ export function createLeases(
         const epochs = formerEpochs(crawler, epoch + 1);
         await takeBack(collections, lanes, { crawlerId, epochs, now });
       }
-      return { wakeAt: await setWake(collections, crawlerId, lease) };
+      return { wakeAt: await setWake(collections, crawlerId, lease, heldUntil) };
     });
   }
 

@@ -1,7 +1,7 @@
 import { defined } from '../../domain/defined.ts';
-import { earliest } from '../queue-depth.ts';
+import { earliest, noSooner } from '../queue-depth.ts';
 import { heldBackBy, type Pauses, type WorkKind } from '../rules.ts';
-import type { CrawlerChanges, Lease } from '../store.ts';
+import type { CrawlerChanges, HeldUntil, Lease } from '../store.ts';
 import { createCounts } from './counts.ts';
 import { type Sql, type SqlValue, toOptionalDate } from './sql.ts';
 
@@ -158,7 +158,12 @@ function prolong(sql: Sql, lease: Lease, now: Date, ttlMs: number): boolean {
 }
 
 /** Ends the lease; see `QueueStore.release`. */
-export function release(sql: Sql, lease: Lease, now: Date): { wakeAt: Date | undefined } {
+export function release(
+  sql: Sql,
+  lease: Lease,
+  now: Date,
+  heldUntil?: HeldUntil,
+): { wakeAt: Date | undefined } {
   const ended = sql.run(
     `UPDATE dispatch SET lease_until = 0, lease_owner = NULL
       WHERE crawler_id = ? AND epoch = ? AND lease_owner = ?`,
@@ -169,24 +174,24 @@ export function release(sql: Sql, lease: Lease, now: Date): { wakeAt: Date | und
   // The wake time stays, because the present holder may crash.
   if (ended === 0) return { wakeAt: nextWorkAt(sql, lease.crawlerId) };
   requeue(sql, { crawlerId: lease.crawlerId, epoch: lease.epoch + 1, now });
-  return { wakeAt: setWake(sql, lease.crawlerId) };
+  return { wakeAt: setWake(sql, lease.crawlerId, heldUntil) };
 }
 
 /** When the crawler has work next; undefined when it has none, or all of it is paused. */
-function nextWorkAt(sql: Sql, crawlerId: string): Date | undefined {
+function nextWorkAt(sql: Sql, crawlerId: string, held: HeldUntil = {}): Date | undefined {
   const row = sql.get(
     'SELECT paused_by_user, paused_by_monitor FROM crawlers WHERE crawler_id = ?',
     crawlerId,
   );
   if (row === undefined || row.paused_by_monitor === 1) return undefined;
-  const delivery = nextDelivery(sql, crawlerId);
+  const delivery = noSooner(nextDelivery(sql, crawlerId), held.delivery);
   if (row.paused_by_user === 1) return delivery;
   const job = sql.get(
     `SELECT min(due_at) AS due FROM jobs WHERE crawler_id = ? AND gen = ? AND state <> 'running'`,
     crawlerId,
     purgeCount(sql, crawlerId) ?? -1,
   )?.due;
-  return earliest([delivery, toOptionalDate(job)]);
+  return earliest([delivery, noSooner(toOptionalDate(job), held.job)]);
 }
 
 /** When the crawler's next delivery falls due; undefined when none waits. */
@@ -195,9 +200,9 @@ export function nextDelivery(sql: Sql, crawlerId: string): Date | undefined {
   return toOptionalDate(sql.get(text, crawlerId)?.due);
 }
 
-/** Sets the crawler's wake time to its next work, for `crawlersWithWorkDue`. */
-export function setWake(sql: Sql, crawlerId: string): Date | undefined {
-  const wakeAt = nextWorkAt(sql, crawlerId);
+/** Sets the crawler's wake time to its next work. */
+export function setWake(sql: Sql, crawlerId: string, held?: HeldUntil): Date | undefined {
+  const wakeAt = nextWorkAt(sql, crawlerId, held);
   sql.run(
     'UPDATE dispatch SET wake_at = ? WHERE crawler_id = ?',
     wakeAt?.getTime() ?? null,

@@ -97,6 +97,43 @@ export function wakingContract(open: OpenStore): void {
     );
   });
 
+  test(
+    'work that is held back is due later, unless more arrives',
+    withStore(open, async ({ store, crawler, running, push, lease }) => {
+      const made = await crawler({ delivery: 'webhook' });
+      const due = (ms: number) => store.queue.crawlersWithWorkDue(at(ms), 9);
+      const { lease: first } = await running(made, 1);
+      expect(await store.queue.release(first, at(3), { job: at(5_000) })).toEqual({
+        wakeAt: at(5_000),
+      });
+      expect(await due(4_999)).toEqual([]);
+      expect(await due(5_000)).toEqual([made.crawlerId]);
+      await push(makeJobs(made, 1), at(4_000));
+      expect(await due(4_000)).toEqual([made.crawlerId]);
+      const held = await lease(made, at(6_000));
+      const { wakeAt } = await store.queue.release(held, at(6_001), { job: at(5_000) });
+      expect(wakeAt?.getTime()).toBeLessThanOrEqual(at(5_000).getTime());
+      const third = await lease(made, at(6_002));
+      const [job] = (await claimJobs(store, third, 1, at(6_002))).jobs;
+      if (job === undefined) throw new Error('two jobs wait');
+      await finishJobs(store, [toDelivery(job)], at(6_002), third);
+      const both = { job: at(9_000), delivery: at(8_000) };
+      expect(await store.queue.release(third, at(6_002), both)).toEqual({ wakeAt: at(8_000) });
+      await store.queue.purge(made.crawlerId, at(6_002));
+      const fourth = await lease(made, at(8_000));
+      await settleDeliveries(
+        store,
+        [toSettlement(only(await claimDeliveries(store, fourth, 9, 1e9, at(8_000))), 'delivered')],
+        at(8_000),
+      );
+      await store.queue.release(fourth, at(8_000));
+      const last = await lease(made, at(6_003));
+      expect(await store.queue.release(last, at(6_004), { job: at(9_000) })).toEqual({
+        wakeAt: undefined,
+      });
+    }),
+  );
+
   describe('crawlersWithWorkDue', () => {
     test(
       'are crawlers with due work that nobody dispatches',

@@ -384,6 +384,29 @@ test('a run that is aborted before it has its lease claims nothing', async () =>
   expect(await counters(bench)).toMatchObject({ waiting: 1, running: 0 });
 });
 
+test('a crawler whose account may not crawl is let go, and asked for again after seconds', async () => {
+  const bench = await createCrawlerRunBench(store);
+  await bench.push(1);
+  const wakes: Date[] = [];
+  const dispatcher = createDispatcher({
+    ...bench.deps('first'),
+    scheduler: { wake: async (_name, _key, at) => void wakes.push(at), runNow: () => true },
+    mayCrawl: async () => false,
+  });
+  const { crawlerId } = bench.crawler;
+  const signal = new AbortController().signal;
+  await dispatcher.run({ key: crawlerId, signal, touch: async () => undefined });
+  const now = bench.clock.now().getTime();
+  expect(bench.crawls).toEqual([]);
+  expect(wakes).toHaveLength(1);
+  const wakeMs = wakes[0]?.getTime() ?? 0;
+  expect(wakeMs - now).toBeGreaterThan(10_000);
+  const due = (ms: number) => store.queue.crawlersWithWorkDue(new Date(ms), 1_000);
+  expect(await due(wakeMs - 1)).not.toContain(crawlerId);
+  expect(await due(wakeMs)).toContain(crawlerId);
+  await dispatcher.close();
+});
+
 test('the lease is told of before the first crawl, and by a run that got it alone', async () => {
   const bench = await createCrawlerRunBench(store);
   const leases: string[] = [];
