@@ -47,7 +47,7 @@ export interface Scheduler {
    * Runs the task at once in this process, though it may run already, and writes nothing: for work
    * that is found again when the process ends before. Returns false, and does nothing, when it
    * should rather be woken. That is so in a process that does not run such tasks, closes, or leaves
-   * them to its peers because it runs others; the last not for an `own` task, which no peer can do.
+   * them to its peers because it runs others. An `own` task, which no peer can do, is not left to them.
    */
   runNow(name: TaskName, key: string, own?: 'own'): boolean;
   /** Wakes tasks, also those that a process runs which has ended. */

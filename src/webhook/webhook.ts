@@ -33,7 +33,7 @@ export interface Webhook {
   deliver(crawler: Crawler, delivery: Delivery, signal: AbortSignal): Promise<DeliveryResult>;
   /**
    * POSTs several results at once, as NDJSON. One answer acknowledges all of them or none. If they are
-   * too long, each half is sent by itself, which goes on for a limited time. Rejects as `deliver` does,
+   * too long, each half is sent by itself, for a limited time. Rejects as `deliver` does,
    * unless a part was sent.
    */
   deliverTogether(
