@@ -21,8 +21,8 @@ export interface ReadRange {
 }
 
 /**
- * Hosts that this process has met in the queues of its crawlers, with how many jobs they have; infinite when
- * it has not seen all. They divide a look by hosts into ranges that one command reads. All of it may be outdated, which costs
+ * Hosts that this process has met in the queues of its crawlers or has pushed, with how many jobs they have;
+ * infinite when it has not seen all. They divide a look by hosts into ranges that one command reads. All of it may be outdated, which costs
  * further commands.
  */
 export interface HostMarks {
@@ -44,9 +44,12 @@ export interface HostMarks {
   ): HostRange[];
 }
 
-interface Mark {
-  readonly host: string;
-  readonly jobs: number;
+/** What is known of the hosts of a crawler. */
+interface Marks {
+  /** How many jobs each has. */
+  readonly jobs: Map<string, number>;
+  /** The hosts in ascending order; undefined since one was added. */
+  sorted: readonly string[] | undefined;
 }
 
 const MAX_CRAWLERS = 100;
@@ -75,34 +78,53 @@ function seenOf(read: readonly ReadRange[]): {
 
 /** Makes an empty collection. */
 export function createHostMarks(): HostMarks {
-  const marks = createLruMap<string, readonly Mark[]>({ maxEntries: MAX_CRAWLERS });
+  const crawlers = createLruMap<string, Marks>({ maxEntries: MAX_CRAWLERS });
 
-  function keep(crawlerId: string, jobsOf: ReadonlyMap<string, number>): void {
-    const all = [...jobsOf].map(([host, jobs]) => ({ host, jobs }));
-    all.sort((a, b) => (a.host < b.host ? -1 : 1));
-    marks.set(crawlerId, all.slice(0, MAX_HOSTS));
+  function marksOf(crawlerId: string): Marks {
+    const known = crawlers.get(crawlerId) ?? { jobs: new Map(), sorted: [] };
+    crawlers.set(crawlerId, known);
+    return known;
+  }
+
+  function set(marks: Marks, host: string, jobs: number): void {
+    if (!marks.jobs.has(host)) {
+      if (marks.jobs.size >= MAX_HOSTS) return;
+      marks.sorted = undefined;
+    }
+    marks.jobs.set(host, jobs);
+  }
+
+  function sorted(marks: Marks): readonly string[] {
+    marks.sorted ??= [...marks.jobs.keys()].sort();
+    return marks.sorted;
   }
 
   return {
     add(crawlerId, hosts) {
-      const known = (marks.get(crawlerId) ?? []).map(({ host, jobs }) => [host, jobs] as const);
-      const added = [...hosts].map((host) => [host, Number.POSITIVE_INFINITY] as const);
-      keep(crawlerId, new Map([...added, ...known]));
+      const marks = marksOf(crawlerId);
+      for (const host of hosts) {
+        if (!marks.jobs.has(host)) set(marks, host, Number.POSITIVE_INFINITY);
+      }
     },
     note(crawlerId, read, except) {
       const { range: noted, seen } = seenOf(read);
-      const kept = (marks.get(crawlerId) ?? [])
-        .filter(({ host }) => !isWithin(host, noted) || except.has(host))
-        .map(({ host, jobs }) => [host, jobs] as const);
-      keep(crawlerId, new Map([...kept, ...seen]));
+      const marks = marksOf(crawlerId);
+      for (const host of sorted(marks)) {
+        if (!isWithin(host, noted) || except.has(host) || seen.has(host)) continue;
+        marks.jobs.delete(host);
+        marks.sorted = undefined;
+      }
+      for (const [host, jobs] of seen) set(marks, host, jobs);
     },
     divide(crawlerId, range, { most, jobs: maxJobs, except }) {
       const ranges: HostRange[] = [];
       let { behind } = range;
       let last = behind;
       let sum = 0;
-      for (const { host, jobs } of marks.get(crawlerId) ?? []) {
+      const marks = marksOf(crawlerId);
+      for (const host of sorted(marks)) {
         if (except.has(host) || !isWithin(host, range)) continue;
+        const jobs = marks.jobs.get(host) ?? 0;
         if (sum > 0 && sum + jobs > maxJobs) {
           ranges.push({ behind, upTo: last });
           if (ranges.length >= most) return ranges;

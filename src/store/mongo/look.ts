@@ -16,6 +16,8 @@ type Found = Omit<LookReceipt, 'jobs'> & { readonly documents: readonly JobDocum
 
 /** Most hosts that a query names. */
 const MAX_LEFT_OUT = 1_000;
+/** A look that has found something ends after this time. The next one continues. */
+const MAX_LOOK_MS = 500;
 /** Ranges of hosts that one command reads, and the most jobs that they may have together. */
 const RANGES = { least: 8, most: 32, jobs: 2_048 } as const;
 
@@ -125,6 +127,8 @@ async function lookByHosts(
   const found: JobDocument[] = [];
   const byHost = new Map<string, number>();
   let bytes = 0;
+
+  const untilMs = performance.now() + MAX_LOOK_MS;
 
   const isFull = (): boolean => found.length >= limit || bytes > maxBytes;
 
@@ -266,6 +270,7 @@ async function lookByHosts(
         } else if (range.upTo === upTo) return undefined;
         else after = range.upTo ?? after;
       }
+      if (found.length > 0 && performance.now() >= untilMs) return after;
     }
   }
 

@@ -1,6 +1,7 @@
 import type { QueueStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { createFinish, createWriteWork } from './finish.ts';
+import { createHostMarks } from './host-marks.ts';
 import { createKnownJobs } from './job-facts.ts';
 import type { Lanes } from './lanes.ts';
 import { createLeases } from './leases.ts';
@@ -12,11 +13,19 @@ import { createTurn } from './turn.ts';
 /** The queue: pushes, leases, claims and the ends of jobs. */
 export function createQueue(collections: Collections, lanes: Lanes): QueueStore {
   const known = createKnownJobs(collections);
+  const marks = createHostMarks();
   const writeWork = createWriteWork(collections, lanes, known);
+  const push = createPush(collections, lanes);
   return {
-    push: createPush(collections, lanes),
+    push(request, limits, now) {
+      marks.add(
+        request.crawlerId,
+        request.jobs.map(({ host }) => host),
+      );
+      return push(request, limits, now);
+    },
     ...createLeases(collections, lanes),
-    turn: createTurn(collections, lanes, known, writeWork),
+    turn: createTurn(collections, lanes, { known, marks }, writeWork),
     finish: createFinish(collections, lanes, writeWork),
     ...createQueueReads(collections),
     deleteJob: async (crawlerId, rid, now) =>

@@ -4,7 +4,7 @@ import type { Lease, QueueStore, TurnReceipt, TurnWork } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { dueDeliveries, readClaimed } from './deliveries.ts';
 import type { WriteWork, Written } from './finish.ts';
-import { createHostMarks } from './host-marks.ts';
+import type { HostMarks } from './host-marks.ts';
 import type { KnownJobs } from './job-facts.ts';
 import type { Lanes } from './lanes.ts';
 import { nextDelivery } from './lease.ts';
@@ -33,11 +33,9 @@ type CrawlerState = Pick<CrawlerDocument, '_id' | keyof typeof STATE_FIELDS>;
 export function createTurn(
   collections: Collections,
   lanes: Lanes,
-  known: KnownJobs,
+  memory: { readonly known: KnownJobs; readonly marks: HostMarks },
   writeWork: WriteWork,
 ): QueueStore['turn'] {
-  const memory = { known, marks: createHostMarks() };
-
   async function takeTurn(lease: Lease, work: TurnWork, now: Date): Promise<TurnReceipt> {
     const { ended = [], started = [], settled = [] } = work;
     const { crawlerId } = lease;
