@@ -73,7 +73,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   function runDeps(crawler: Crawler, task: Pick<Task, 'signal' | 'touch'>) {
     const { crawlerId } = crawler;
     const lanes = hosts.lanesOf(crawlerId);
-    return { ...deps, crawlerId, task, paces, keeper, warnOfOutage, crawler, lanes };
+    const { forgottenAt } = hosts;
+    return { ...deps, crawlerId, task, paces, keeper, warnOfOutage, crawler, lanes, forgottenAt };
   }
 
   function help(): () => Promise<void> {

@@ -65,8 +65,8 @@ export interface HostLanes extends HostChoice {
    * this one should start its crawls before others start theirs.
    */
   watch(onOpen: () => void, onTurn: () => void): void;
-  /** A run of this process has taken the lease of the crawler. */
-  led(epoch: number, nowMs: number): void;
+  /** A run of this process has taken the lease of the crawler, which others may have crawled until then. */
+  led(epoch: number, formerMs: number): void;
   /**
    * Another process may have crawled hosts with these digits until now: each of them is first asked
    * after its delay.
@@ -266,10 +266,10 @@ export function createHostLanes(
     close() {
       for (const lane of lanes.values()) forget(lane);
     },
-    led(epoch, nowMs) {
+    led(epoch, formerMs) {
       const isOwn = epoch === 1 || epoch === lastEpoch + 1;
       // Another process may have crawled for another crawler of the group.
-      if (!isOwn || group !== undefined) gained(DIGITS.host.split(''), nowMs);
+      if (!isOwn || group !== undefined) gained(DIGITS.host.split(''), formerMs);
       lastEpoch = epoch;
     },
     gained,

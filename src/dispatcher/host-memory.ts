@@ -20,6 +20,8 @@ export interface HostMemory {
   states(crawlerId: string): HostState[];
   /** Hosts in trouble, of all crawlers. */
   troubled(): { readonly away: number; readonly slow: number };
+  /** When the lanes of a crawler were last dropped; the start of this process if they never were. */
+  forgottenAt(): Date;
   /** Saves what was not saved. */
   close(): Promise<void>;
 }
@@ -50,11 +52,15 @@ const MAX_COUNTED = 1_000;
 export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   const { hosts, clock, logger, processId } = deps;
   const gates = createHostGates();
+  let forgottenAt = clock.now();
   const changed = new Set<string>();
   const memory = createLruMap<string, HostLanes>({
     maxEntries: MAX_CRAWLERS,
     isPinned: ({ isIdle }) => !isIdle,
-    onEvict: (lanes) => lanes.close(),
+    onEvict(lanes) {
+      forgottenAt = clock.now();
+      lanes.close();
+    },
   });
   /** The longest hosts of queues that were counted. */
   const longest = createLruMap<string, Counted>({ maxEntries: MAX_COUNTED });
@@ -180,6 +186,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
       }
       return count;
     },
+    forgottenAt: () => forgottenAt,
     async close() {
       isClosed = true;
       clearTimeout(timer);

@@ -28,6 +28,8 @@ export interface RunLoopDeps extends DispatcherDeps {
   readonly warnOfOutage: OutageWarning;
   /** What this process knows of the crawler's hosts. */
   readonly lanes: HostLanes;
+  /** When this process last forgot what it knew of hosts; its start if it never did. */
+  readonly forgottenAt: () => Date;
   readonly states: RunStates;
 }
 
@@ -81,7 +83,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   const share = isHelper ? createHelperShare(shareDeps, deps.lease) : createLeadShare(shareDeps);
   share.learn(deps.lease.sharing);
   deps.lanes.keep(deps.crawler);
-  if (!isHelper) deps.lanes.led(deps.lease.epoch, clock.now().getTime());
+  if (!isHelper) deps.lanes.led(deps.lease.epoch, formerUntil().getTime());
   const jobLog = createJobLog(logger, crawlerId);
   const parts = { ...deps, memory: shared.memory, onChange: pause.wake };
   const crawls = createCrawlLane({
@@ -109,9 +111,17 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   let askAgainAt: Date | undefined;
   /** Whether the crawler has another pace group, of which another process may have the lead. */
   let isRegrouped = false;
+  /** The pace group under which the lease was taken; undefined while the crawler may be an older one. */
+  let led = isOutdated ? undefined : { group: groupOf(deps.crawler) };
 
   function nowMs(): number {
     return clock.now().getTime();
+  }
+
+  /** Until when hosts may have been crawled without the lanes knowing. */
+  function formerUntil(): Date {
+    const unknown = store.shares === undefined ? deps.forgottenAt() : clock.now();
+    return deps.lease.formerUntil ?? unknown;
   }
 
   function knownSettings(): number {
@@ -123,7 +133,9 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     try {
       const current = await store.crawlers.get(crawlerId);
       if (current === undefined) return states.end('crawler_gone');
-      isRegrouped ||= current.politeness?.group !== crawler.politeness?.group;
+      const group = groupOf(current);
+      if (current.updatedAt.getTime() === deps.lease.settings) led ??= { group };
+      isRegrouped ||= led === undefined || led.group !== group;
       crawler = current;
     } catch (error) {
       if (!isUnavailable(error)) throw error;
@@ -315,6 +327,10 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
       deliveries.close();
     },
   };
+}
+
+function groupOf({ politeness }: Crawler): string | undefined {
+  return politeness?.group;
 }
 
 function isOver(moment: Date | undefined, nowMs: number): boolean {

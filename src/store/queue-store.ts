@@ -73,6 +73,8 @@ export interface Lease {
   readonly epoch: number;
   /** When it ends unless it is renewed; later than requested if taking it took long. */
   readonly until?: Date;
+  /** Until when other processes may have crawled; until now if absent. */
+  readonly formerUntil?: Date | undefined;
   /** {@link CrawlerChanges.work} when it was taken; default 0. */
   readonly work?: number;
   /** {@link CrawlerChanges.settings} when it was taken, if the store read them. */

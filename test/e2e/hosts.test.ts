@@ -215,6 +215,25 @@ test('crawlers of a pace group ask a host together no more than one of them may'
   expect(bad.text).toContain('politeness.group');
 });
 
+test('a crawler that joins or leaves a pace group crawls what it has queued', async () => {
+  await using site = await startSite();
+  const app = shared();
+  const politeness = { delay_ms: 50, max_per_host: 1, robots_txt: false };
+  const crawler = await createCrawler(app, 'mover', { concurrency: 2, politeness });
+  await crawler.pushAll(urls(site, 60));
+  for (const [group, least] of [
+    ['movers', 5],
+    ['', 15],
+  ] as const) {
+    await eventually(() => expect(site.hits()).toBeGreaterThan(least));
+    const { status } = await app.rest('PUT', crawler.path, {
+      politeness: { ...politeness, group },
+    });
+    expect(status).toBe(200);
+  }
+  await eventually(() => expect(site.hits()).toBe(60));
+});
+
 /** The row of a site in the list of hosts. */
 async function hostRow(app: TestApp, { path }: { path: string }, site: Pick<Site, 'url'>) {
   const { host } = new URL(site.url);

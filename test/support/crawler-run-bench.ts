@@ -1,4 +1,8 @@
-import { type CrawlerRun, createCrawlerRun } from '../../src/dispatcher/crawler-run.ts';
+import {
+  type CrawlerRun,
+  type CrawlerRunDeps,
+  createCrawlerRun,
+} from '../../src/dispatcher/crawler-run.ts';
 import { createDeliveryPaces } from '../../src/dispatcher/delivery-paces.ts';
 import type { DispatcherDeps, DispatchTiming } from '../../src/dispatcher/dispatcher-deps.ts';
 import { createHostLanes } from '../../src/dispatcher/host-lanes.ts';
@@ -59,7 +63,11 @@ export interface CrawlerRunBench {
   /** What the dispatcher of a process of this name works with. */
   deps(processId: string, timing?: Partial<DispatchTiming>): DispatcherDeps;
   /** Starts a run in the process `first`, or in another. */
-  start(processId?: string, timing?: Partial<DispatchTiming>, onLease?: () => void): StartedRun;
+  start(
+    processId?: string,
+    timing?: Partial<DispatchTiming>,
+    parts?: Partial<Pick<CrawlerRunDeps, 'crawler' | 'onLease'>>,
+  ): StartedRun;
   /** Queues URLs and returns their `rid`s. */
   push(count: number, more?: Partial<Job>): Promise<string[]>;
   /** Takes the crawler's lease for the process `peer`. */
@@ -130,7 +138,7 @@ export async function createCrawlerRunBench(
     posts,
     debugLines,
     deps,
-    start(processId = 'first', timing = {}, onLease) {
+    start(processId = 'first', timing = {}, parts = {}) {
       const controller = new AbortController();
       const given = deps(processId, timing);
       const { crawlerId } = crawler;
@@ -143,7 +151,8 @@ export async function createCrawlerRunBench(
         keeper: createRunKeeper(given),
         warnOfOutage: createOutageWarning(given.logger),
         lanes: createHostLanes(),
-        ...(onLease && { onLease }),
+        forgottenAt: () => clock.now(),
+        ...parts,
       });
       return { run, done: run.run(), stop: () => controller.abort() };
     },

@@ -45,6 +45,8 @@ export interface CrawlerDocument
   readonly epoch: number;
   readonly leaseOwner: string | null;
   readonly leaseUntil: Date;
+  /** When a lease or a share last ended; absent before that. */
+  readonly crawledUntil?: Date;
   /** The shares of helpers by `shareId`; absent if it was never shared, as are the next three. */
   readonly shares?: Readonly<Record<string, ShareDocument>>;
   /** The `shareId` of the latest. */

@@ -103,15 +103,19 @@ const WAKE_FIELDS = {
 
 /**
  * Sets the wake time of a crawler without a lease to its next work, and misses no work that arrives
- * at the same time. One that has helpers needs a lead at once. With `lease`, ends that lease in the
+ * at the same time. One that has helpers needs a lead at once. With `ending`, ends that lease in the
  * same write; changes nothing if it is no longer the current one.
  */
 export async function setWake(
   collections: Collections,
   crawlerId: string,
-  lease?: Lease,
-  held?: HeldUntil,
+  ending?: {
+    readonly lease: Lease;
+    readonly now: Date;
+    readonly heldUntil?: HeldUntil | undefined;
+  },
 ): Promise<Date | undefined> {
+  const lease = ending?.lease;
   for (;;) {
     const crawler = await collections.crawlers.findOne(
       { _id: crawlerId },
@@ -119,22 +123,26 @@ export async function setWake(
     );
     if (crawler === null) return undefined;
     const hasHelpers = Object.keys(crawler.shares ?? {}).length > 0;
-    const wakeAt = hasHelpers ? DUE_NOW : await nextWorkAt(collections, crawler, held);
+    const wakeAt = hasHelpers ? DUE_NOW : await nextWorkAt(collections, crawler, ending?.heldUntil);
     const { wakes, epoch, leaseOwner } = crawler;
     const holds = lease === undefined ? null : lease.owner;
     if (leaseOwner !== holds || (lease !== undefined && lease.epoch !== epoch)) return wakeAt;
     const asRead = { _id: crawlerId, wakes, epoch, leaseOwner };
-    if (await endLease(collections, asRead, wakeAt)) return wakeAt;
+    if (await endLease(collections, asRead, { wakeAt, now: ending?.now })) return wakeAt;
   }
 }
 
-/** Ends the lease of a crawler that is as it was read, and sets its wake time; false otherwise. */
+/**
+ * Ends the lease of a crawler that is as it was read, at `now`, and sets its wake time; false if it is not.
+ * Without `now` it has no lease.
+ */
 export async function endLease(
   { crawlers }: Collections,
   asRead: Pick<CrawlerDocument, '_id' | 'wakes' | 'epoch' | 'leaseOwner'>,
-  wakeAt = NO_WORK,
+  { wakeAt = NO_WORK, now }: { readonly wakeAt?: Date | undefined; readonly now: Date | undefined },
 ): Promise<boolean> {
   const { matchedCount } = await crawlers.updateOne(asRead, {
+    ...(now === undefined ? {} : { $max: { crawledUntil: now } }),
     $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt },
     $unset: { wantsHelp: '' },
   });

@@ -24,8 +24,21 @@ const NEWS_FIELDS = {
   updatedAt: 1,
   ...SHARING_FIELDS,
 } as const;
-const ACQUIRED_FIELDS = { ...NEWS_FIELDS, accountId: 1, politeness: 1 } as const;
+const LED_FIELDS = {
+  epoch: 1,
+  leaseOwner: 1,
+  leaseUntil: 1,
+  crawledUntil: 1,
+  shares: 1,
+} as const;
+const ACQUIRED_FIELDS = {
+  ...NEWS_FIELDS,
+  accountId: 1,
+  politeness: 1,
+  crawledUntil: 1,
+} as const;
 
+type LedCrawler = Pick<CrawlerDocument, keyof typeof LED_FIELDS>;
 type VisitedCrawler = Pick<CrawlerDocument, '_id' | keyof typeof NEWS_FIELDS>;
 
 /**
@@ -52,7 +65,13 @@ export function createLeases(
     );
     if (before === null) return undefined;
     const settings = before.updatedAt.getTime();
-    const lease = { crawlerId, owner, epoch: before.epoch + 1, work: before.wakes, settings };
+    const lease: Lease = {
+      crawlerId,
+      owner,
+      epoch: before.epoch + 1,
+      work: before.wakes,
+      settings,
+    };
     let sharing = toSharing(before);
     let until: Date | undefined = leaseUntil;
     const mayHaveHelpers = Object.keys(before.shares ?? {}).length > 0;
@@ -67,28 +86,28 @@ export function createLeases(
       if (until === undefined) return undefined;
     }
     // Read after the write of this lease: of two processes that do this at once, one at least sees the other.
-    if (!(await hasGroupElsewhere(before, owner, now))) return { ...lease, until, sharing };
+    const group = [before, ...(await othersOfGroup(before))];
+    const isElsewhere = group
+      .slice(1)
+      .some((each) => each.leaseOwner !== owner && isLed(each) && isLive(each.leaseUntil, now));
+    if (!isElsewhere) return { ...lease, formerUntil: formerUntil(group), until, sharing };
     await release(lease, now);
     return undefined;
   }
 
-  /** Whether another process leads a crawler of the same pace group. */
-  async function hasGroupElsewhere(
-    { accountId, politeness }: Pick<CrawlerDocument, 'accountId' | 'politeness'>,
-    owner: string,
-    now: Date,
-  ): Promise<boolean> {
-    if (politeness?.group === undefined) return false;
-    const found = await collections.crawlers.findOne(
-      {
-        accountId,
-        'politeness.group': politeness.group,
-        leaseOwner: { $nin: [null, owner] },
-        leaseUntil: { $gt: now },
-      },
-      { projection: { _id: 1 } },
-    );
-    return found !== null;
+  /** The other crawlers of its pace group. */
+  async function othersOfGroup({
+    _id,
+    accountId,
+    politeness,
+  }: Pick<CrawlerDocument, '_id' | 'accountId' | 'politeness'>): Promise<LedCrawler[]> {
+    if (politeness?.group === undefined) return [];
+    return collections.crawlers
+      .find(
+        { _id: { $ne: _id }, accountId, 'politeness.group': politeness.group },
+        { projection: LED_FIELDS },
+      )
+      .toArray();
   }
 
   /** Takes back what former holders had, under the lead's `epoch`. Returns the shares that are left. */
@@ -185,11 +204,11 @@ export function createLeases(
         const isEmpty = waiting + retrying + running + deliveriesPending === 0;
         const asRead = { _id: crawlerId, wakes: crawler.wakes, epoch, leaseOwner: owner };
         // False if it may have got work since `wakes` was read.
-        if (isEmpty && (await endLease(collections, asRead))) return { wakeAt: undefined };
+        if (isEmpty && (await endLease(collections, asRead, { now }))) return { wakeAt: undefined };
         const epochs = formerEpochs(crawler, epoch + 1);
         await takeBack(collections, lanes, { crawlerId, epochs, now });
       }
-      return { wakeAt: await setWake(collections, crawlerId, lease, heldUntil) };
+      return { wakeAt: await setWake(collections, crawlerId, { lease, now, heldUntil }) };
     });
   }
 
@@ -197,7 +216,7 @@ export function createLeases(
   async function releaseShare(lease: Lease, now: Date): Promise<{ wakeAt: undefined }> {
     const { crawlerId, epoch } = lease;
     return lanes.runExclusive(crawlerId, async () => {
-      if (await endShare(collections, lease)) {
+      if (await endShare(collections, lease, now)) {
         await takeBack(collections, lanes, { crawlerId, epochs: { $eq: epoch }, now });
         await wakeNow(collections, crawlerId, now, 'job');
         await setWake(collections, crawlerId);
@@ -207,6 +226,25 @@ export function createLeases(
   }
 
   return { acquire, visit, release };
+}
+
+/** Whether a process has its lease, or died with it. */
+function isLed({ leaseOwner }: Pick<LedCrawler, 'leaseOwner'>): boolean {
+  return leaseOwner !== null;
+}
+
+/**
+ * Until when other processes may have crawled these crawlers before the lease was taken; undefined if
+ * that is not known, or if they still may.
+ */
+function formerUntil(crawlers: readonly LedCrawler[]): Date | undefined {
+  const times: number[] = [];
+  for (const { epoch, crawledUntil, shares = {}, ...each } of crawlers) {
+    const isUnknown = epoch > 0 && crawledUntil === undefined && !isLed(each);
+    if (isUnknown || Object.keys(shares).length > 0) return undefined;
+    times.push(crawledUntil?.getTime() ?? 0, isLed(each) ? each.leaseUntil.getTime() : 0);
+  }
+  return new Date(Math.max(...times));
 }
 
 /** Whether nobody else has taken the lease, or the share has not ended, and it has not lapsed. */

@@ -246,20 +246,28 @@ export async function endLapsedShares(
   now: Date,
 ): Promise<boolean> {
   const lapsed = Object.entries(shares).filter(([, { until }]) => until <= now);
-  for (const [shareId] of lapsed) {
+  for (const [shareId, { until }] of lapsed) {
     const share = path(Number(shareId));
-    await crawlers.updateOne({ _id, [`${share}.until`]: { $lte: now } }, removal(share));
+    await crawlers.updateOne({ _id, [`${share}.until`]: { $lte: now } }, removal(share, until));
   }
   return lapsed.length > 0;
 }
 
 /** Ends a helper's share. Returns false if it had ended already. */
-export async function endShare({ crawlers }: Collections, lease: Lease): Promise<boolean> {
+export async function endShare(
+  { crawlers }: Collections,
+  lease: Lease,
+  now: Date,
+): Promise<boolean> {
   const share = path(-lease.epoch);
   const held = { _id: lease.crawlerId, [`${share}.processId`]: lease.owner };
-  return (await crawlers.updateOne(held, removal(share))).matchedCount > 0;
+  return (await crawlers.updateOne(held, removal(share, now))).matchedCount > 0;
 }
 
-function removal(share: string) {
-  return { $unset: { [share]: '' as const }, $inc: { sharesRevision: 1 } };
+function removal(share: string, crawledUntil: Date) {
+  return {
+    $unset: { [share]: '' as const },
+    $inc: { sharesRevision: 1 },
+    $max: { crawledUntil },
+  };
 }

@@ -407,11 +407,43 @@ test('a crawler whose account may not crawl is let go, and asked for again after
   await dispatcher.close();
 });
 
+test.each([
+  ['joined', undefined, 'shop'],
+  ['left', 'shop', undefined],
+])(
+  'a run that knows its crawler as it was before it %s a pace group crawls all',
+  async (_, before, after) => {
+    const bench = await createCrawlerRunBench(store);
+    const politeness = (group?: string) => ({
+      maxPerHost: 0,
+      delayMs: 0,
+      robotsTxt: false,
+      ...(group === undefined ? {} : { group }),
+    });
+    const { crawlerId } = bench.crawler;
+    const known = { ...bench.crawler, politeness: politeness(before) };
+    const changedAt = new Date(bench.clock.now().getTime() + 1);
+    await store.crawlers.update(crawlerId, { politeness: politeness(after) }, changedAt);
+    await bench.push(3);
+    const { done } = bench.start('first', {}, { crawler: known });
+    await startedCrawls(bench, 3);
+    for (const crawl of bench.crawls) crawl.end();
+    await done;
+    expect(await counters(bench)).toMatchObject({ completed: 3, waiting: 0, running: 0 });
+  },
+);
+
 test('the lease is told of before the first crawl, and by a run that got it alone', async () => {
   const bench = await createCrawlerRunBench(store);
   const leases: string[] = [];
   const start = (processId: string) =>
-    bench.start(processId, {}, () => leases.push(`${processId} at ${bench.crawls.length}`));
+    bench.start(
+      processId,
+      {},
+      {
+        onLease: () => void leases.push(`${processId} at ${bench.crawls.length}`),
+      },
+    );
   await bench.takeOver();
   // A process that helps is woken for its crawler, which another one leads.
   await start('helper').done;

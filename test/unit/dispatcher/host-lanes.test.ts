@@ -409,6 +409,25 @@ describe('the delay of a host that another process may have crawled', () => {
     expect(lanes.nextAt(6_000)).toBe(8_000);
   });
 
+  test('counts from the time at which the other process let the crawler go', () => {
+    const startsAt = (formerMs: number, epoch: number, group = {}) => {
+      const lanes = createHostLanes();
+      lanes.keep({
+        accountId: 'one',
+        retryWindowHours: 1,
+        politeness: { ...politeness, ...group },
+      });
+      lanes.led(epoch, formerMs);
+      lanes.add(jobOf('a.example'));
+      return lanes.nextAt(10_000) ?? 0;
+    };
+    expect(startsAt(9_500, 7)).toBe(11_500);
+    expect(startsAt(3_000, 7)).toBe(0);
+    expect(startsAt(9_500, 1)).toBe(0);
+    // Another process may have crawled for others of the group.
+    expect(startsAt(9_500, 1, { group: 'shop' })).toBe(11_500);
+  });
+
   test('is not waited for by the process that led before, or first of all', () => {
     const lanes = createHostLanes();
     lanes.keep({ retryWindowHours: 1, politeness });

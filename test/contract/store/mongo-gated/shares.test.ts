@@ -131,6 +131,37 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
   );
 
   test(
+    'a lease says until when other processes may have crawled',
+    withProcesses(async (processes) => {
+      const { bench, stopped } = processes;
+      const { store } = bench;
+      const made = await bench.crawler();
+      const formerUntil = async (lease: Lease | undefined, release?: number) => {
+        if (lease === undefined) throw new Error('the lease was not taken');
+        if (release !== undefined) await store.queue.release(lease, at(release));
+        return lease.formerUntil;
+      };
+      const acquire = (crawlerId: string, owner: string, ms: number) =>
+        store.queue.acquire(crawlerId, owner, TTL_MS, at(ms));
+      await formerUntil(await acquire(made.crawlerId, 'one', 0), 100);
+      expect(await formerUntil(await acquire(made.crawlerId, 'two', 500))).toEqual(at(100));
+      // It dies, and its lease lapses.
+      const lapsed = await acquire(made.crawlerId, 'three', TTL_MS + 9_000);
+      expect(await formerUntil(lapsed)).toEqual(at(TTL_MS + 500));
+
+      const { crawler, lead, helper } = await shared(processes, 0);
+      await store.queue.release(lead, at(1_000));
+      // The helper still crawls.
+      const next = await acquire(crawler.crawlerId, 'next', 2_000);
+      if (next === undefined) throw new Error('the lease was not taken');
+      expect(await formerUntil(next)).toBeUndefined();
+      await stopped.queue.release(helper, at(3_000));
+      await store.queue.release(next, at(2_500));
+      expect(await formerUntil(await acquire(crawler.crawlerId, 'last', 4_000))).toEqual(at(3_000));
+    }),
+  );
+
+  test(
     'each process finds the jobs of its digits alone',
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;
