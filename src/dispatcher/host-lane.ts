@@ -27,8 +27,8 @@ export interface Lane {
   readonly member: GateMember;
   /** Time that its ended crawls have held, in milliseconds; moved on to that of the others. */
   usedMs: number;
-  /** The mean time of a crawl. */
-  meanMs: number;
+  /** The mean time of a crawl; undefined until one has ended here. */
+  meanMs: number | undefined;
   /** What robots.txt asks for. */
   robotsDelayMs: number;
   /** Whether a crawl has ended here: the first one may read robots.txt. */
@@ -45,8 +45,10 @@ export interface HostPace {
   readonly asksRobots: boolean;
 }
 
-/** Assumed time of a crawl until some were measured. */
-const FIRST_MEAN_MS = 200;
+/** Assumed time of a crawl until one was measured: a host that may not answer gets few slots at first. */
+const FIRST_MEAN_MS = 1_000;
+/** What the mean keeps of its value before. */
+const MEAN_WEIGHT = 0.8;
 
 /** Makes a lane without jobs. */
 export function createLane(
@@ -61,7 +63,7 @@ export function createLane(
     isMixed: false,
     running: new Map(),
     unsent: new Set(),
-    meanMs: FIRST_MEAN_MS,
+    meanMs: undefined,
     robotsDelayMs: 0,
     isKnown: false,
   };
@@ -110,9 +112,26 @@ export function limitOf(lane: Lane): number {
   return Math.min(pace.most - others, health.limit);
 }
 
-/** The time that a lane has held slots so far, with its crawls in flight. */
+/** The least of {@link heldMs}, without a look at each crawl. */
+export function leastHeldMs({ usedMs, running, meanMs = FIRST_MEAN_MS }: Lane): number {
+  return usedMs + running.size * meanMs;
+}
+
+/**
+ * The time that a lane has held slots so far, with its crawls in flight. Each of them takes the mean at
+ * least. Until one has ended, each takes twice as long as the first one by now.
+ */
 export function heldMs({ usedMs, running, meanMs }: Lane, nowMs: number): number {
+  const [firstMs = nowMs] = running.values();
+  const leastMs = meanMs ?? Math.max(FIRST_MEAN_MS, 2 * (nowMs - firstMs));
   let total = usedMs;
-  for (const startedMs of running.values()) total += Math.max(nowMs - startedMs, meanMs);
+  for (const startedMs of running.values()) total += Math.max(nowMs - startedMs, leastMs);
   return total;
+}
+
+/** Takes in the time of a crawl that has ended. */
+export function addTime(lane: Lane, tookMs: number): void {
+  lane.usedMs += tookMs;
+  const meanMs = lane.meanMs ?? tookMs;
+  lane.meanMs = meanMs * MEAN_WEIGHT + tookMs * (1 - MEAN_WEIGHT);
 }

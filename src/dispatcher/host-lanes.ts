@@ -6,6 +6,7 @@ import { createHostChoice, type HostChoice } from './host-choice.ts';
 import { createHostGate, createHostGates, type HostGates, putLast } from './host-gate.ts';
 import { createHostHealth } from './host-health.ts';
 import {
+  addTime,
   createLane,
   firstOf,
   heldMs,
@@ -92,9 +93,6 @@ const QUANTUM_MS = 1_000;
  * thousands of them.
  */
 const TRIES = { most: 0.1, whileBusy: 0.5 } as const;
-/** What the mean keeps of its value before. */
-const MEAN_WEIGHT = 0.8;
-
 /** Trouble of another process that is over for longer says nothing of the host as it is now. */
 const FORGET_TROUBLE_MS = 15 * 60_000;
 /** Lanes that are kept without jobs. Of further ones only what is needed is remembered. */
@@ -379,8 +377,7 @@ export function createHostLanes(
       lane.isKnown = true;
       const tookMs = nowMs - startedMs;
       if (tried !== undefined) tallies.note(lane.host, tookMs, tried.failure, nowMs);
-      lane.usedMs += tookMs;
-      lane.meanMs = lane.meanMs * MEAN_WEIGHT + tookMs * (1 - MEAN_WEIGHT);
+      addTime(lane, tookMs);
       const changes = answer !== undefined && lane.health.ended(answer, startedMs, nowMs);
       idle.changed(lane);
       changedGate(lane);

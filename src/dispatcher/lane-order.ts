@@ -1,5 +1,5 @@
 import TinyQueue from 'tinyqueue';
-import { heldMs, type Lane, startAt } from './host-lane.ts';
+import { heldMs, type Lane, leastHeldMs, startAt } from './host-lane.ts';
 
 /**
  * The order in which lanes start crawls: the one that has held slots for the least time comes first.
@@ -150,8 +150,7 @@ export function createLaneOrder(): LaneOrder {
       let best = first?.lane;
       let leastMs = first?.place.key ?? Number.POSITIVE_INFINITY;
       for (const lane of busy) {
-        const atLeast = lane.usedMs + lane.running.size * lane.meanMs;
-        if (atLeast >= leastMs) continue;
+        if (leastHeldMs(lane) >= leastMs) continue;
         const held = heldMs(lane, nowMs);
         if (held >= leastMs) continue;
         best = lane;

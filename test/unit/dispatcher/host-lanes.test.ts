@@ -72,6 +72,22 @@ describe('slots', () => {
     expect(begun['quick-b']).toBeGreaterThan(5_000);
   });
 
+  test.each([50, 400, 1_500])(
+    'are not lost to a host that never answers while the first pages of another one take %d ms',
+    (firstMs) => {
+      const lanes = lanesOf({ hangs: 100, quick: 10_000 });
+      let pages = 0;
+      const tookMs = (host: string): number => {
+        if (host === 'hangs') return 30 * SECOND;
+        pages += 1;
+        return pages <= 5 ? firstMs : 50;
+      };
+      const begun = crawlFor(lanes, { slots: 10, ms: 29 * SECOND, tookMs });
+      expect(begun['hangs']).toBeLessThanOrEqual(6);
+      expect(begun['quick']).toBeGreaterThan(1_500);
+    },
+  );
+
   test('all go to a host that is alone', () => {
     const lanes = lanesOf({ alone: 50 });
     for (let n = 0; n < 50; n += 1) expect(start(lanes, 0)?.host).toBe('alone');
