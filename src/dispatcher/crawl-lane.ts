@@ -222,8 +222,10 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     if (crawler === undefined || stopped || !deps.mayStart()) return;
     const claimant = { accountId: crawler.accountId, crawlerId };
     while (hasRoom(crawler)) {
-      const job = ahead.first(clock.now());
+      const now = clock.now();
+      const job = ahead.first(now);
       if (job === undefined) return fillLater();
+      if (lanes.letOthersFirst(job, now.getTime())) continue;
       const slot = waitingSlot.take() ?? slots.tryAcquire(claimant, 1);
       if (slot === undefined) return waitingSlot.wait(claimant, 1);
       const base = memory.tryAcquire(claimant, baseBytes(job));

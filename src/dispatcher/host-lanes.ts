@@ -44,6 +44,11 @@ export interface HostLanes extends HostChoice {
    * had more than their part wait for those that are still to be read.
    */
   next(nowMs: number, othersWait: boolean): DueJob | undefined;
+  /**
+   * Before a job starts: lets crawlers of the pace group start crawls at its host whose last start is
+   * longer ago. Returns whether one did, so that the next job may be another one.
+   */
+  letOthersFirst(job: DueJob, nowMs: number): boolean;
   /** How many jobs of its host were read ahead. */
   aheadOf(job: DueJob): number;
   /** Whether the host of a job has jobs or crawls here. */
@@ -223,13 +228,6 @@ export function createHostLanes(
   const isAhead = (lane: Lane, nowMs: number): boolean =>
     lane.running.size > 0 || heldMs(lane, nowMs) > virtualMs + QUANTUM_MS;
 
-  function choose(nowMs: number, othersWait: boolean): Lane | undefined {
-    const best = order.least(nowMs, mayTry());
-    if (best === undefined) return undefined;
-    const preferred = urgent.before(best, nowMs, mayStart);
-    return preferred ?? (othersWait && isAhead(best, nowMs) ? undefined : best);
-  }
-
   function gained(digits: readonly string[], nowMs: number): void {
     for (const digit of digits) gainedMs.set(digit, nowMs);
     for (const lane of lanes.values()) if (digits.includes(lane.digit)) wait(lane, nowMs);
@@ -318,11 +316,15 @@ export function createHostLanes(
       changed(lane);
     },
     next(nowMs, othersWait) {
-      for (;;) {
-        const lane = choose(nowMs, othersWait);
-        if (lane === undefined) return undefined;
-        if (!gates.letOthersFirst(lane, nowMs)) return firstOf(lane);
-      }
+      const best = order.least(nowMs, mayTry());
+      if (best === undefined) return undefined;
+      const preferred = urgent.before(best, nowMs, mayStart);
+      if (preferred !== undefined) return firstOf(preferred);
+      return othersWait && isAhead(best, nowMs) ? undefined : firstOf(best);
+    },
+    letOthersFirst({ rid }, nowMs) {
+      const lane = byRid.get(rid);
+      return lane !== undefined && gates.letOthersFirst(lane, nowMs);
     },
     aheadOf: ({ host }) => lanes.get(host)?.ahead.size ?? 0,
     isHere({ host }) {

@@ -90,7 +90,8 @@ export function createLeases(
     const isElsewhere = group
       .slice(1)
       .some((each) => each.leaseOwner !== owner && isLed(each) && isLive(each.leaseUntil, now));
-    if (!isElsewhere) return { ...lease, formerUntil: formerUntil(group), until, sharing };
+    if (!isElsewhere)
+      return { ...lease, formerUntil: formerUntil(group, owner, now), until, sharing };
     await release(lease, now);
     return undefined;
   }
@@ -234,17 +235,18 @@ function isLed({ leaseOwner }: Pick<LedCrawler, 'leaseOwner'>): boolean {
 }
 
 /**
- * Until when other processes may have crawled these crawlers before the lease was taken; undefined if
- * that is not known, or if they still may.
+ * Until when processes other than `owner` may have crawled these crawlers, before the lease was taken;
+ * undefined if that is not known, or if they still may.
  */
-function formerUntil(crawlers: readonly LedCrawler[]): Date | undefined {
+function formerUntil(crawlers: readonly LedCrawler[], owner: string, now: Date): Date | undefined {
   const times: number[] = [];
   for (const { epoch, crawledUntil, shares = {}, ...each } of crawlers) {
     const isUnknown = epoch > 0 && crawledUntil === undefined && !isLed(each);
     if (isUnknown || Object.keys(shares).length > 0) return undefined;
-    times.push(crawledUntil?.getTime() ?? 0, isLed(each) ? each.leaseUntil.getTime() : 0);
+    if (isLed(each) && each.leaseOwner !== owner) times.push(each.leaseUntil.getTime());
+    times.push(crawledUntil?.getTime() ?? 0);
   }
-  return new Date(Math.max(...times));
+  return new Date(Math.min(now.getTime(), Math.max(...times)));
 }
 
 /** Whether nobody else has taken the lease, or the share has not ended, and it has not lapsed. */

@@ -380,6 +380,8 @@ test.each([
     const fill = (): void => {
       for (;;) {
         if (index === 2 && inFlight.some((each) => each.lanes === lanes)) return;
+        const next = lanes.next(nowMs, false);
+        if (next !== undefined && lanes.letOthersFirst(next, nowMs)) continue;
         const begun = start(lanes, nowMs);
         if (begun === undefined) return;
         hosts.push(begun.host);

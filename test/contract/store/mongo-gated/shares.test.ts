@@ -149,6 +149,15 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
       const lapsed = await acquire(made.crawlerId, 'three', TTL_MS + 9_000);
       expect(await formerUntil(lapsed)).toEqual(at(TTL_MS + 500));
 
+      const politeness = { maxPerHost: 1, delayMs: 0, robotsTxt: false, group: 'g' };
+      const { accountId } = made;
+      const member = () => bench.crawler({ accountId, politeness });
+      const [a, b] = [await member(), await member()];
+      await formerUntil(await acquire(a.crawlerId, 'one', 0), 700);
+      expect(await formerUntil(await acquire(b.crawlerId, 'two', 900))).toEqual(at(700));
+      // What a process has crawled itself it knows.
+      expect(await formerUntil(await acquire(a.crawlerId, 'two', 1_000))).toEqual(at(700));
+
       const { crawler, lead, helper } = await shared(processes, 0);
       await store.queue.release(lead, at(1_000));
       // The helper still crawls.
