@@ -78,8 +78,11 @@ export interface CrawlLane {
   readonly nextDueAt: Date | undefined;
   /** The queue may have jobs that no look has found. */
   expectJobs(): void;
-  /** Starts only jobs with one of these digits from now on; undefined for all. */
-  keepTo(digits: string | undefined): void;
+  /**
+   * Starts only jobs with one of these digits from now on; undefined for all. Other processes have had
+   * those in `lent`; absent for all.
+   */
+  keepTo(digits: string | undefined, lent?: ReadonlySet<string>): void;
   /** Starts what there is room for, after the limit has grown. */
   fill(): void;
   /** Forgets what was read ahead, because the crawler or its queue has changed. */
@@ -125,7 +128,9 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     waitingMemory.take()?.release();
     refill();
   });
-  lanes.watch(deps.onChange, fill);
+  const unwatch = lanes.watch(deps.onChange, () => {
+    if (!waits()) fill();
+  });
   let crawler: Crawler | undefined;
   let closed = false;
   let stopped = false;
@@ -357,6 +362,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     stop,
     close() {
       closed = true;
+      unwatch();
       stop();
       board.abortAll(new WorkAborted('dropped'));
       board.clear();

@@ -60,6 +60,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const hosts = createHostMemory({
     ...deps,
     hosts: deps.store.hosts,
+    formerMs:
+      deps.store.shares === undefined ? deps.clock.now().getTime() : Number.NEGATIVE_INFINITY,
     isShared: (crawlerId) => runsOf(crawlerId).some((run) => run.isShared),
   });
   let helping: Helping | undefined;
@@ -73,8 +75,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   function runDeps(crawler: Crawler, task: Pick<Task, 'signal' | 'touch'>) {
     const { crawlerId } = crawler;
     const lanes = hosts.lanesOf(crawlerId);
-    const { forgottenAt } = hosts;
-    return { ...deps, crawlerId, task, paces, keeper, warnOfOutage, crawler, lanes, forgottenAt };
+    return { ...deps, crawlerId, task, paces, keeper, warnOfOutage, crawler, lanes };
   }
 
   function help(): () => Promise<void> {

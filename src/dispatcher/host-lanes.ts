@@ -18,7 +18,7 @@ import {
   startAt,
 } from './host-lane.ts';
 import type { HostChange, HostNews } from './host-news.ts';
-import { statesOf } from './host-states.ts';
+import { busyDigitsOf, statesOf, troubledOf } from './host-states.ts';
 import { createHostTallies } from './host-tallies.ts';
 import { createIdleLanes } from './idle-lanes.ts';
 import { createLaneOrder } from './lane-order.ts';
@@ -68,17 +68,22 @@ export interface HostLanes extends HostChoice {
   keep(crawler: LanesCrawler, slots?: number): void;
   /**
    * Calls `onOpen` when another crawler of the pace group has made room at a host, and `onTurn` when
-   * this one should start its crawls before others start theirs.
+   * this one should start its crawls before others. The returned function ends that.
    */
-  watch(onOpen: () => void, onTurn: () => void): void;
-  /** A run of this process has taken the lease of the crawler, which others may have crawled until then. */
-  led(epoch: number, formerMs: number): void;
+  watch(onOpen: () => void, onTurn: () => void): () => void;
+  /** Whether a run watches the lanes. */
+  readonly isWatched: boolean;
+  /**
+   * A run of this process has taken the lease of the crawler. Other processes may have crawled it until
+   * then; undefined if no other process can.
+   */
+  led(formerMs: number | undefined): void;
   /**
    * Another process may have crawled hosts with these digits until now: each of them is first asked
    * after its delay.
    */
   gained(digits: readonly string[], nowMs: number): void;
-  /** The digits of hosts that are being crawled, or whose delay since the last crawl is not over. */
+  /** The digits of hosts that are being crawled, or for whose robots.txt it is too soon. */
   busyDigits(nowMs: number): Set<string>;
   /** How many hosts are in trouble. */
   troubled(): { readonly away: number; readonly slow: number };
@@ -93,9 +98,8 @@ export interface HostLanes extends HostChoice {
 /** How much more than its part a host may use while others are still to be read. */
 const QUANTUM_MS = 1_000;
 /**
- * The part of the slots that tries of hosts which are put aside may take, and the part of the slots up
- * to which they take others that are free. Each may take as long as a crawl can, and there may be
- * thousands of them.
+ * The part of the slots that tries of hosts which are put aside may take, and up to which they take others
+ * that are free. Each may take as long as a crawl can, and there may be thousands of them.
  */
 const TRIES = { most: 0.1, whileBusy: 0.5 } as const;
 /** Trouble of another process that is over for longer says nothing of the host as it is now. */
@@ -105,11 +109,16 @@ const MAX_LANES = 2_000;
 
 const nothing = (): void => undefined;
 
-/** Makes lanes without jobs. `onChange` is called when a crawl has ended. */
+/**
+ * Makes lanes without jobs. `onChange` is called when a crawl has ended. `forgottenMs` says until when this
+ * process may have crawled hosts of which it knows nothing any more.
+ */
 export function createHostLanes(
   onChange: () => void = nothing,
   gates: HostGates = createHostGates(),
+  forgottenMs: () => number = () => Number.NEGATIVE_INFINITY,
 ): HostLanes {
+  const unknownMs = forgottenMs();
   const lanes = new Map<string, Lane>();
   const byRid = new Map<string, Lane>();
   const idle = createIdleLanes();
@@ -123,14 +132,11 @@ export function createHostLanes(
   let paused: ReadonlySet<string> = new Set();
   /** Whose crawlers share the pace of a host; undefined if no others do. */
   let group: string | undefined;
-  let onOpen: () => void = nothing;
-  let onTurn: () => void = nothing;
+  const watchers = new Set<{ readonly onOpen: () => void; readonly onTurn: () => void }>();
   let slots = Number.POSITIVE_INFINITY;
   let inFlight = 0;
   /** The tries in flight. */
   const tries = new Set<string>();
-  /** The epoch of the last lease that this process had. */
-  let lastEpoch = 0;
   /** When a crawl last started. */
   let latestMs = 0;
   /** The least part of the lanes when one last started. */
@@ -154,10 +160,11 @@ export function createHostLanes(
       member: {
         changed() {
           changed(made);
-          if (made.ahead.size > 0) onOpen();
+          if (made.ahead.size > 0) for (const { onOpen } of watchers) onOpen();
         },
         start(nowMs) {
-          if (made.ahead.size > 0 && mayStart(made, nowMs)) onTurn();
+          if (made.ahead.size === 0 || !mayStart(made, nowMs)) return;
+          for (const { onTurn } of watchers) onTurn();
         },
       },
     });
@@ -229,7 +236,9 @@ export function createHostLanes(
     lane.running.size > 0 || heldMs(lane, nowMs) > virtualMs + QUANTUM_MS;
 
   function gained(digits: readonly string[], nowMs: number): void {
-    for (const digit of digits) gainedMs.set(digit, nowMs);
+    for (const digit of digits) {
+      gainedMs.set(digit, Math.max(gainedMs.get(digit) ?? nowMs, nowMs));
+    }
     for (const lane of lanes.values()) if (digits.includes(lane.digit)) wait(lane, nowMs);
   }
 
@@ -250,39 +259,33 @@ export function createHostLanes(
       for (const lane of lanes.values()) {
         lane.pace = paceOf(crawler, paused, lane.host);
         if (after !== before) {
+          const { members } = lane.gate;
           if (before !== undefined) gates.leave(before, lane);
           if (after !== undefined) gates.join(after, lane);
+          for (const member of members) member.changed();
         }
-        changed(lane);
+        changedGate(lane);
       }
     },
-    watch(...listeners) {
-      [onOpen, onTurn] = listeners;
+    watch(onOpen, onTurn) {
+      const watcher = { onOpen, onTurn };
+      watchers.add(watcher);
+      return () => void watchers.delete(watcher);
+    },
+    get isWatched() {
+      return watchers.size > 0;
     },
     close() {
       for (const lane of lanes.values()) forget(lane);
     },
-    led(epoch, formerMs) {
-      const isOwn = epoch === 1 || epoch === lastEpoch + 1;
-      // Another process may have crawled for another crawler of the group.
-      if (!isOwn || group !== undefined) gained(DIGITS.host.split(''), formerMs);
-      lastEpoch = epoch;
+    led(formerMs = Number.NEGATIVE_INFINITY) {
+      // What was forgotten of another crawler of the group counts, too.
+      const ownMs = group === undefined ? unknownMs : forgottenMs();
+      gained(DIGITS.host.split(''), Math.max(formerMs, ownMs));
     },
     gained,
-    busyDigits(nowMs) {
-      const busy = new Set<string>();
-      for (const lane of lanes.values()) {
-        if (lane.running.size > 0 || lane.gate.nextStartMs > nowMs) busy.add(lane.digit);
-      }
-      return busy;
-    },
-    troubled() {
-      const count = { away: 0, slow: 0 };
-      for (const { health } of lanes.values()) {
-        if (health.trouble !== undefined) count[health.trouble.kind] += 1;
-      }
-      return count;
-    },
+    busyDigits: (nowMs) => busyDigitsOf(lanes, nowMs),
+    troubled: () => troubledOf(lanes),
     states: (nowMs) => statesOf(lanes, tallies, nowMs),
     learn(states, nowMs) {
       for (const { host, health, robotsDelayMs = 0, lastMs } of states) {
@@ -290,6 +293,7 @@ export function createHostLanes(
         if ((isOver && robotsDelayMs === 0) || tallies.lastMs(host) > lastMs) continue;
         const lane = open(host);
         lane.robotsDelayMs = Math.max(lane.robotsDelayMs, robotsDelayMs);
+        wait(lane, gainedMs.get(lane.digit));
         if (health !== undefined && !isOver) lane.health.restore(health, nowMs);
         idle.changed(lane);
         changed(lane);

@@ -20,8 +20,6 @@ export interface HostMemory {
   states(crawlerId: string): HostState[];
   /** Hosts in trouble, of all crawlers. */
   troubled(): { readonly away: number; readonly slow: number };
-  /** When the lanes of a crawler were last dropped; the start of this process if they never were. */
-  forgottenAt(): Date;
   /** Saves what was not saved. */
   close(): Promise<void>;
 }
@@ -29,6 +27,8 @@ export interface HostMemory {
 /** What the memory works with. */
 export interface HostMemoryDeps extends Pick<DispatcherDeps, 'clock' | 'logger' | 'processId'> {
   readonly hosts: HostStore;
+  /** Until when an earlier process may have crawled of which the store does not tell. */
+  readonly formerMs: number;
   /** Whether other processes work on the crawler, too. */
   readonly isShared: (crawlerId: string) => boolean;
 }
@@ -52,13 +52,14 @@ const MAX_COUNTED = 1_000;
 export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   const { hosts, clock, logger, processId } = deps;
   const gates = createHostGates();
-  let forgottenAt = clock.now();
+  /** Until when crawls may have been made of which nothing is known here. */
+  let forgottenMs = deps.formerMs;
   const changed = new Set<string>();
   const memory = createLruMap<string, HostLanes>({
     maxEntries: MAX_CRAWLERS,
-    isPinned: ({ isIdle }) => !isIdle,
+    isPinned: ({ isIdle, isWatched }) => !isIdle || isWatched,
     onEvict(lanes) {
-      forgottenAt = clock.now();
+      if (lanes.opensAt(nowMs()) !== undefined) forgottenMs = nowMs();
       lanes.close();
     },
   });
@@ -168,10 +169,14 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
     lanesOf(crawlerId) {
       const known = memory.get(crawlerId);
       if (known !== undefined) return known;
-      const made = createHostLanes(() => {
-        changed.add(crawlerId);
-        saveSoon();
-      }, gates);
+      const made = createHostLanes(
+        () => {
+          changed.add(crawlerId);
+          saveSoon();
+        },
+        gates,
+        () => forgottenMs,
+      );
       memory.set(crawlerId, made);
       void learn(crawlerId, made);
       return made;
@@ -186,7 +191,6 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
       }
       return count;
     },
-    forgottenAt: () => forgottenAt,
     async close() {
       isClosed = true;
       clearTimeout(timer);

@@ -29,3 +29,26 @@ export function statesOf(
     };
   });
 }
+
+/** How many hosts are in trouble. */
+export function troubledOf(lanes: ReadonlyMap<string, Lane>): {
+  readonly away: number;
+  readonly slow: number;
+} {
+  const count = { away: 0, slow: 0 };
+  for (const { health } of lanes.values()) {
+    if (health.trouble !== undefined) count[health.trouble.kind] += 1;
+  }
+  return count;
+}
+
+/** The digits of hosts that are being crawled, or for whose robots.txt it is too soon. */
+export function busyDigitsOf(lanes: ReadonlyMap<string, Lane>, nowMs: number): Set<string> {
+  const busy = new Set<string>();
+  for (const { running, gate, pace, robotsDelayMs, digit } of lanes.values()) {
+    // Who gets a host waits for the delay of the settings, and may not know that of robots.txt.
+    const isDelayed = robotsDelayMs > pace.delayMs && gate.nextStartMs > nowMs;
+    if (running.size > 0 || isDelayed) busy.add(digit);
+  }
+  return busy;
+}

@@ -29,8 +29,11 @@ export interface ReadAhead {
   first(now: Date): DueJob | undefined;
   /** The first job has started. */
   started(job: DueJob): void;
-  /** Reads only jobs with these digits from now on, and forgets the others; undefined for all. */
-  keepTo(digits: string | undefined): void;
+  /**
+   * Reads only jobs with these digits from now on, and forgets the others; undefined for all. Other
+   * processes have had those in `lent`; absent for all.
+   */
+  keepTo(digits: string | undefined, lent?: ReadonlySet<string>): void;
   /** Forgets all jobs; the next ones come from a look that is still to be begun, or to end. */
   drop(): void;
   /** Forgets all jobs, and looks for none before that moment. */
@@ -232,11 +235,15 @@ export function createReadAhead(deps: {
       // Its host may have more in the queue, which wait for the next look.
       if (hasMore && lanes.aheadOf(job) === 0) othersWait = true;
     },
-    keepTo(given) {
+    keepTo(given, lent) {
       if (given === digits) return;
       const before = digits ?? DIGITS.host;
       digits = given;
-      lanes.gained(digitsBeyond(given ?? DIGITS.host, before), nowMs());
+      const after = given ?? DIGITS.host;
+      const more = digitsBeyond(after, before);
+      // Who had jobs by rids may have crawled any host.
+      const isAny = lent === undefined || kindOf(after) !== kindOf(before);
+      lanes.gained(isAny ? more : more.filter((digit) => lent.has(digit)), nowMs());
       for (const job of board.jobsAhead()) if (!isOurs(job)) board.forget(job.rid);
       expects = true;
     },

@@ -28,8 +28,6 @@ export interface RunLoopDeps extends DispatcherDeps {
   readonly warnOfOutage: OutageWarning;
   /** What this process knows of the crawler's hosts. */
   readonly lanes: HostLanes;
-  /** When this process last forgot what it knew of hosts; its start if it never did. */
-  readonly forgottenAt: () => Date;
   readonly states: RunStates;
 }
 
@@ -82,8 +80,6 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   const shareDeps = { shares: store.shares, roomFor: deps.roomFor };
   const share = isHelper ? createHelperShare(shareDeps, deps.lease) : createLeadShare(shareDeps);
   share.learn(deps.lease.sharing);
-  deps.lanes.keep(deps.crawler);
-  if (!isHelper) deps.lanes.led(deps.lease.epoch, formerUntil().getTime());
   const jobLog = createJobLog(logger, crawlerId);
   const parts = { ...deps, memory: shared.memory, onChange: pause.wake };
   const crawls = createCrawlLane({
@@ -118,10 +114,11 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     return clock.now().getTime();
   }
 
-  /** Until when hosts may have been crawled without the lanes knowing. */
-  function formerUntil(): Date {
-    const unknown = store.shares === undefined ? deps.forgottenAt() : clock.now();
-    return deps.lease.formerUntil ?? unknown;
+  /** Tells the lanes of the crawler, and until when other processes may have crawled it. */
+  function prepareLanes(): void {
+    deps.lanes.keep(crawler);
+    const unknownMs = store.shares === undefined ? undefined : nowMs();
+    if (!isHelper) deps.lanes.led(deps.lease.formerUntil?.getTime() ?? unknownMs);
   }
 
   function knownSettings(): number {
@@ -208,7 +205,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     const { inFlight, isFull } = crawls;
     const busyDigits = () => deps.lanes.busyDigits(nowMs());
     share.decide({ crawler, inFlight, isFull, nowMs: nowMs(), busyDigits });
-    crawls.keepTo(share.digits);
+    crawls.keepTo(share.digits, share.lent);
     crawls.fill();
   }
 
@@ -278,6 +275,8 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
 
   return {
     async run() {
+      if (isOutdated) await refreshCrawler();
+      prepareLanes();
       for (;;) {
         if (states.active() !== undefined && isOutdated) await refreshCrawler();
         const active = states.active();

@@ -24,6 +24,8 @@ export interface RunShare {
   limit(crawler: Crawler): number;
   /** The digits of its jobs; undefined for all. */
   readonly digits: string | undefined;
+  /** Digits that other processes may have had until now; undefined for all. */
+  readonly lent: ReadonlySet<string> | undefined;
   /** Whether helpers have parts of the crawler. */
   readonly hasHelpers: boolean;
   /** Whether this helper has slots, and the lead will give it jobs once their hosts are free. */
@@ -67,6 +69,7 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
   let plan: SharePlan | undefined;
   /** What the plan was made from. */
   let planned = known;
+  let lent: ReadonlySet<string> = new Set();
   let wantsHelp = false;
   let fullSinceMs = 0;
   let fullAtMs = Number.NEGATIVE_INFINITY;
@@ -100,6 +103,9 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
     get digits() {
       return plan?.digits;
     },
+    get lent() {
+      return lent;
+    },
     get hasHelpers() {
       return known.shares.length > 0;
     },
@@ -123,6 +129,10 @@ export function createLeadShare({ shares: store, roomFor }: RunShareDeps): RunSh
       const digits = DIGITS[held];
       const withdraws = held !== wanted;
       const lead = { room, inFlight };
+      // What the plan before had taken back is not lent any more.
+      const own = plan?.digits ?? '';
+      const stillLent = plan === undefined ? [] : [...lent].filter((digit) => !own.includes(digit));
+      lent = new Set([...stillLent, ...shares.flatMap(({ heldDigits }) => heldDigits.split(''))]);
       plan =
         shares.length === 0
           ? undefined
@@ -168,9 +178,10 @@ export function createHelperShare(
     get digits() {
       return own?.digits ?? '';
     },
+    lent: undefined,
     hasHelpers: false,
     get expectsJobs() {
-      return own !== undefined && own.slots > 0 && own.digits === '';
+      return own !== undefined && own.slots > 0 && (own.digits === '' || own.awaits);
     },
     learn(sharing) {
       if (sharing === undefined || sharing.revision <= revision) return;
@@ -214,7 +225,9 @@ function withoutBusy(
     const had = known[index]?.heldDigits ?? '';
     const keep = (digits: string): string =>
       digits.replace(/./g, (digit) => (busy.has(digit) && !had.includes(digit) ? '' : digit));
-    return { ...share, digits: keep(share.digits), heldDigits: keep(share.heldDigits) };
+    const heldDigits = keep(share.heldDigits);
+    const awaits = heldDigits.length < share.heldDigits.length;
+    return { ...share, digits: keep(share.digits), heldDigits, awaits };
   });
   return { ...plan, shares };
 }
@@ -231,7 +244,8 @@ function isSame(planned: readonly Share[], known: readonly Share[]): boolean {
       each.slots === before.slots &&
       each.digits === before.digits &&
       each.heldSlots === before.heldSlots &&
-      each.heldDigits === before.heldDigits
+      each.heldDigits === before.heldDigits &&
+      each.awaits === before.awaits
     );
   });
 }

@@ -61,6 +61,7 @@ export function planShares({
       heldSlots: share.heldSlots + more,
       digits: (share.heldDigits + added).slice(0, digits),
       heldDigits: share.heldDigits + added,
+      awaits: false,
     };
   });
   const left = concurrency - sum(planned.map(({ heldSlots }) => heldSlots));

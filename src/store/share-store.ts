@@ -19,6 +19,8 @@ export interface Share {
    */
   readonly heldSlots: number;
   readonly heldDigits: string;
+  /** Whether the lead will give it further digits, once their hosts are free. */
+  readonly awaits: boolean;
 }
 
 /** How a crawler is shared. */

@@ -6,13 +6,14 @@ import type { DeliveryHeader } from '../domain/callback-headers.ts';
 import { type ServiceClock, wallNow } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
-import type { Delivery, EndpointAnswer } from '../domain/delivery.ts';
+import type { Delivery } from '../domain/delivery.ts';
 import { discard } from '../domain/discard.ts';
 import type { HeaderPair } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
 import { activeSecrets, startSigning } from '../domain/webhook-signature.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { HttpClient, RequestBody } from '../net/http-client.ts';
+import { type Sent, startAttempt, unsent } from './attempt.ts';
 import { type CallbackTarget, callbackTarget } from './callback-target.ts';
 import { deliveryHeaders } from './delivery-headers.ts';
 import { headerValue } from './header-value.ts';
@@ -34,6 +35,7 @@ const PROBE_BODY = Buffer.from('{"monitor":true}');
 const CONTENT_TOO_LARGE = 413;
 /** After this time, parts of results that are still to be sent go back to the queue. */
 const MAX_SPLIT_MS = 30_000;
+const PART_NOT_SENT = 'a part of results was not sent';
 const UNREADABLE = 'decoding_failed: the stored page cannot be read';
 const NO_CALLBACK_URL = 'invalid_url: the crawler has no callback URL';
 
@@ -109,9 +111,10 @@ async function deliverTogether(
       else parts.unshift(...sent.parts);
       isTooLong ||= 'isTooLong' in sent;
     } catch (error) {
-      // The endpoint has acknowledged the parts before.
-      if (isBegun && signal.aborted) break;
-      throw error;
+      // What became of the parts before is known.
+      if (!isBegun) throw error;
+      if (!signal.aborted) deps.logger.error({ err: error, crawler: crawler.name }, PART_NOT_SENT);
+      break;
     }
   }
   return { results, isTooLong };
@@ -167,20 +170,6 @@ interface Message {
   readonly headers: readonly HeaderPair[];
 }
 
-/** How a POST ended. */
-interface Sent {
-  readonly status: number;
-  /** Empty when it was acknowledged. */
-  readonly error: string;
-  readonly answer: EndpointAnswer;
-  readonly excerpt?: string | undefined;
-}
-
-/** An attempt that sends nothing. */
-function unsent(error: string): Sent {
-  return { status: 0, error, answer: { kind: 'other' } };
-}
-
 /** Sends a message; `error` is empty when it was acknowledged. */
 async function send(
   deps: WebhookDeps,
@@ -212,23 +201,6 @@ async function send(
     error: deliveryError(answer, durationMs, { timeoutMs, ackTimeoutMs }),
     answer: toEndpointAnswer(answer, wallNow(clock)),
     ...defined({ excerpt: answer.kind === 'answered' ? answer.excerpt : undefined }),
-  };
-}
-
-/** Times an attempt, and makes its result of a delivery: acknowledged when `error` is empty. */
-function startAttempt(clock: ServiceClock) {
-  const startedAt = wallNow(clock);
-  const started = performance.now();
-  return {
-    end({ attempt }: Delivery, { status, error, answer, excerpt }: Sent): DeliveryResult {
-      const durationMs = Math.round(performance.now() - started);
-      const log = { attempt, startedAt, status, durationMs, error };
-      return {
-        acknowledged: error === '',
-        answer,
-        log: { ...log, ...defined({ answer: excerpt }) },
-      };
-    },
   };
 }
 

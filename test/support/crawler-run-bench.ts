@@ -151,7 +151,6 @@ export async function createCrawlerRunBench(
         keeper: createRunKeeper(given),
         warnOfOutage: createOutageWarning(given.logger),
         lanes: createHostLanes(),
-        forgottenAt: () => clock.now(),
         ...parts,
       });
       return { run, done: run.run(), stop: () => controller.abort() };

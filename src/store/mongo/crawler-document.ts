@@ -14,8 +14,10 @@ import { type CountsDocument, latest, sumCounts } from './counts-document.ts';
 import { NO_WORK } from './lease.ts';
 
 /** A share of a crawler; see `Share`. */
-export interface ShareDocument extends Omit<Share, 'shareId'> {
+export interface ShareDocument extends Omit<Share, 'shareId' | 'awaits'> {
   readonly until: Date;
+  /** Absent in shares of an older program. */
+  readonly awaits?: boolean;
 }
 
 /**
@@ -45,7 +47,7 @@ export interface CrawlerDocument
   readonly epoch: number;
   readonly leaseOwner: string | null;
   readonly leaseUntil: Date;
-  /** When a lease or a share last ended; absent before that. */
+  /** When a process last let it go that may have crawled it; absent before that. */
   readonly crawledUntil?: Date;
   /** The shares of helpers by `shareId`; absent if it was never shared, as are the next three. */
   readonly shares?: Readonly<Record<string, ShareDocument>>;

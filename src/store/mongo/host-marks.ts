@@ -26,6 +26,8 @@ export interface ReadRange {
  * further commands.
  */
 export interface HostMarks {
+  /** Forgets all hosts of a crawler but these, of which it is not known how many jobs they have. */
+  replace(crawlerId: string, hosts: Iterable<string>): void;
   /** Adds hosts of which it is not known how many jobs they have. */
   add(crawlerId: string, hosts: Iterable<string>): void;
   /**
@@ -99,13 +101,19 @@ export function createHostMarks(): HostMarks {
     return marks.sorted;
   }
 
+  function add(crawlerId: string, hosts: Iterable<string>): void {
+    const marks = marksOf(crawlerId);
+    for (const host of hosts) {
+      if (!marks.jobs.has(host)) set(marks, host, Number.POSITIVE_INFINITY);
+    }
+  }
+
   return {
-    add(crawlerId, hosts) {
-      const marks = marksOf(crawlerId);
-      for (const host of hosts) {
-        if (!marks.jobs.has(host)) set(marks, host, Number.POSITIVE_INFINITY);
-      }
+    replace(crawlerId, hosts) {
+      crawlers.delete(crawlerId);
+      add(crawlerId, hosts);
     },
+    add,
     note(crawlerId, read, except) {
       const { range: noted, seen } = seenOf(read);
       const marks = marksOf(crawlerId);

@@ -91,6 +91,16 @@ export async function nextJob(
   return (await jobs.findOne({ crawlerId, queued: true, gen }, FIRST_DUE))?.due;
 }
 
+/** How a lease ends. */
+export interface EndOfLease {
+  /** Absent for a crawler that has none. */
+  readonly lease?: Lease;
+  readonly wakeAt?: Date | undefined;
+  readonly heldUntil?: HeldUntil | undefined;
+  /** Until when its holder may have crawled; absent if that is not known, or did not change. */
+  readonly crawledUntil?: Date | undefined;
+}
+
 const WAKE_FIELDS = {
   pausedByUser: 1,
   pausedByMonitor: 1,
@@ -103,19 +113,14 @@ const WAKE_FIELDS = {
 
 /**
  * Sets the wake time of a crawler without a lease to its next work, and misses no work that arrives
- * at the same time. One that has helpers needs a lead at once. With `ending`, ends that lease in the
+ * at the same time. One that has helpers needs a lead at once. With `lease`, ends that lease in the
  * same write; changes nothing if it is no longer the current one.
  */
 export async function setWake(
   collections: Collections,
   crawlerId: string,
-  ending?: {
-    readonly lease: Lease;
-    readonly now: Date;
-    readonly heldUntil?: HeldUntil | undefined;
-  },
+  { lease, heldUntil, crawledUntil }: EndOfLease = {},
 ): Promise<Date | undefined> {
-  const lease = ending?.lease;
   for (;;) {
     const crawler = await collections.crawlers.findOne(
       { _id: crawlerId },
@@ -123,26 +128,23 @@ export async function setWake(
     );
     if (crawler === null) return undefined;
     const hasHelpers = Object.keys(crawler.shares ?? {}).length > 0;
-    const wakeAt = hasHelpers ? DUE_NOW : await nextWorkAt(collections, crawler, ending?.heldUntil);
+    const wakeAt = hasHelpers ? DUE_NOW : await nextWorkAt(collections, crawler, heldUntil);
     const { wakes, epoch, leaseOwner } = crawler;
     const holds = lease === undefined ? null : lease.owner;
     if (leaseOwner !== holds || (lease !== undefined && lease.epoch !== epoch)) return wakeAt;
     const asRead = { _id: crawlerId, wakes, epoch, leaseOwner };
-    if (await endLease(collections, asRead, { wakeAt, now: ending?.now })) return wakeAt;
+    if (await endLease(collections, asRead, { wakeAt, crawledUntil })) return wakeAt;
   }
 }
 
-/**
- * Ends the lease of a crawler that is as it was read, at `now`, and sets its wake time; false if it is not.
- * Without `now` it has no lease.
- */
+/** Ends the lease of a crawler that is as it was read, and sets its wake time; false otherwise. */
 export async function endLease(
   { crawlers }: Collections,
   asRead: Pick<CrawlerDocument, '_id' | 'wakes' | 'epoch' | 'leaseOwner'>,
-  { wakeAt = NO_WORK, now }: { readonly wakeAt?: Date | undefined; readonly now: Date | undefined },
+  { wakeAt = NO_WORK, crawledUntil }: Pick<EndOfLease, 'wakeAt' | 'crawledUntil'>,
 ): Promise<boolean> {
   const { matchedCount } = await crawlers.updateOne(asRead, {
-    ...(now === undefined ? {} : { $max: { crawledUntil: now } }),
+    ...(crawledUntil === undefined ? {} : { $max: { crawledUntil } }),
     $set: { leaseOwner: null, leaseUntil: new Date(0), wakeAt },
     $unset: { wantsHelp: '' },
   });

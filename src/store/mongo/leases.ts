@@ -1,9 +1,10 @@
+import { createLruMap } from '../../domain/lru-map.ts';
 import { isShare } from '../share-store.ts';
 import type { CrawlerChanges, HeldUntil, Lease, QueueStore } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
 import type { Lanes } from './lanes.ts';
-import { currentLease, endLease, isLive, setWake, wakeNow } from './lease.ts';
+import { currentLease, type EndOfLease, endLease, isLive, setWake, wakeNow } from './lease.ts';
 import { type FormerWork, takeBack } from './requeue.ts';
 import {
   endLapsedShares,
@@ -24,6 +25,8 @@ const NEWS_FIELDS = {
   updatedAt: 1,
   ...SHARING_FIELDS,
 } as const;
+/** Crawlers of which it is known when this process let them go. */
+const MAX_KNOWN = 10_000;
 const LED_FIELDS = {
   epoch: 1,
   leaseOwner: 1,
@@ -38,7 +41,7 @@ const ACQUIRED_FIELDS = {
   crawledUntil: 1,
 } as const;
 
-type LedCrawler = Pick<CrawlerDocument, keyof typeof LED_FIELDS>;
+type LedCrawler = Pick<CrawlerDocument, '_id' | keyof typeof LED_FIELDS>;
 type VisitedCrawler = Pick<CrawlerDocument, '_id' | keyof typeof NEWS_FIELDS>;
 
 /**
@@ -49,6 +52,11 @@ export function createLeases(
   collections: Collections,
   lanes: Lanes,
 ): Pick<QueueStore, 'acquire' | 'visit' | 'release'> {
+  /** Until when other processes have crawled a crawler, and when this one let it go, if it did. */
+  const known = createLruMap<string, { readonly othersMs: number; readonly releasedMs?: number }>({
+    maxEntries: MAX_KNOWN,
+  });
+
   async function acquire(
     crawlerId: string,
     owner: string,
@@ -89,11 +97,43 @@ export function createLeases(
     const group = [before, ...(await othersOfGroup(before))];
     const isElsewhere = group
       .slice(1)
-      .some((each) => each.leaseOwner !== owner && isLed(each) && isLive(each.leaseUntil, now));
-    if (!isElsewhere)
-      return { ...lease, formerUntil: formerUntil(group, owner, now), until, sharing };
-    await release(lease, now);
-    return undefined;
+      .some((each) => ![null, owner].includes(each.leaseOwner) && isLive(each.leaseUntil, now));
+    if (isElsewhere) {
+      // It has crawled nothing.
+      const isKnown = othersUntil(before, owner) !== undefined;
+      await endLead(lease, now, isKnown ? { crawledUntil: new Date(0) } : {});
+      return undefined;
+    }
+    const former = formerUntil(group, owner, now);
+    known.set(crawlerId, { othersMs: othersUntil(before, owner) ?? now.getTime() });
+    return { ...lease, formerUntil: former, until, sharing };
+  }
+
+  /** Until when other processes may have crawled; undefined if that is not known, or if they still may. */
+  function othersUntil(crawler: LedCrawler, owner: string): number | undefined {
+    const { _id, epoch, crawledUntil, leaseOwner, leaseUntil, shares = {} } = crawler;
+    const isUnknown = epoch > 0 && crawledUntil === undefined && leaseOwner === null;
+    if (isUnknown || Object.keys(shares).length > 0) return undefined;
+    const own = known.get(_id);
+    const isOwn = own?.releasedMs !== undefined && own.releasedMs === crawledUntil?.getTime();
+    const releasedMs = isOwn ? own.othersMs : (crawledUntil?.getTime() ?? 0);
+    const isOthers = leaseOwner !== null && leaseOwner !== owner;
+    return isOthers ? Math.max(releasedMs, leaseUntil.getTime()) : releasedMs;
+  }
+
+  /** The same of several crawlers, but no later than now. */
+  function formerUntil(
+    crawlers: readonly LedCrawler[],
+    owner: string,
+    now: Date,
+  ): Date | undefined {
+    const times: number[] = [];
+    for (const crawler of crawlers) {
+      const othersMs = othersUntil(crawler, owner);
+      if (othersMs === undefined) return undefined;
+      times.push(othersMs);
+    }
+    return new Date(Math.min(now.getTime(), Math.max(...times)));
   }
 
   /** The other crawlers of its pace group. */
@@ -189,6 +229,19 @@ export function createLeases(
     heldUntil?: HeldUntil,
   ): Promise<{ wakeAt: Date | undefined }> {
     if (isShare(lease)) return releaseShare(lease, now);
+    const { crawlerId } = lease;
+    const wakeAt = await endLead(lease, now, { crawledUntil: now, heldUntil });
+    const { othersMs = now.getTime() } = known.get(crawlerId) ?? {};
+    known.set(crawlerId, { othersMs, releasedMs: now.getTime() });
+    return { wakeAt };
+  }
+
+  /** Ends the lease of a lead. Returns when the crawler has work next. */
+  async function endLead(
+    lease: Lease,
+    now: Date,
+    ending: Pick<EndOfLease, 'crawledUntil' | 'heldUntil'> = {},
+  ): Promise<Date | undefined> {
     const { crawlerId, epoch, owner } = lease;
     return lanes.runExclusive(crawlerId, async () => {
       const crawler = await collections.crawlers.findOne(
@@ -205,11 +258,11 @@ export function createLeases(
         const isEmpty = waiting + retrying + running + deliveriesPending === 0;
         const asRead = { _id: crawlerId, wakes: crawler.wakes, epoch, leaseOwner: owner };
         // False if it may have got work since `wakes` was read.
-        if (isEmpty && (await endLease(collections, asRead, { now }))) return { wakeAt: undefined };
+        if (isEmpty && (await endLease(collections, asRead, ending))) return undefined;
         const epochs = formerEpochs(crawler, epoch + 1);
         await takeBack(collections, lanes, { crawlerId, epochs, now });
       }
-      return { wakeAt: await setWake(collections, crawlerId, { lease, now, heldUntil }) };
+      return setWake(collections, crawlerId, { ...ending, lease });
     });
   }
 
@@ -227,26 +280,6 @@ export function createLeases(
   }
 
   return { acquire, visit, release };
-}
-
-/** Whether a process has its lease, or died with it. */
-function isLed({ leaseOwner }: Pick<LedCrawler, 'leaseOwner'>): boolean {
-  return leaseOwner !== null;
-}
-
-/**
- * Until when processes other than `owner` may have crawled these crawlers, before the lease was taken;
- * undefined if that is not known, or if they still may.
- */
-function formerUntil(crawlers: readonly LedCrawler[], owner: string, now: Date): Date | undefined {
-  const times: number[] = [];
-  for (const { epoch, crawledUntil, shares = {}, ...each } of crawlers) {
-    const isUnknown = epoch > 0 && crawledUntil === undefined && !isLed(each);
-    if (isUnknown || Object.keys(shares).length > 0) return undefined;
-    if (isLed(each) && each.leaseOwner !== owner) times.push(each.leaseUntil.getTime());
-    times.push(crawledUntil?.getTime() ?? 0);
-  }
-  return new Date(Math.min(now.getTime(), Math.max(...times)));
 }
 
 /** Whether nobody else has taken the lease, or the share has not ended, and it has not lapsed. */

@@ -17,7 +17,7 @@ type Found = Omit<LookReceipt, 'jobs'> & { readonly documents: readonly JobDocum
 /** Most hosts that a query names. */
 const MAX_LEFT_OUT = 1_000;
 /** A look that has found something ends after this time. The next one continues. */
-const MAX_LOOK_MS = 500;
+const MAX_LOOK_MS = 1_000;
 /** Ranges of hosts that one command reads, and the most jobs that they may have together. */
 const RANGES = { least: 8, most: 32, jobs: 2_048 } as const;
 
@@ -59,11 +59,11 @@ export async function look(
           now,
         );
   for (const document of documents) known.note(document._id, document);
-  if (hosts === undefined && found.hasMore) {
-    marks.add(
-      crawlerId,
-      documents.map(({ host }) => host),
-    );
+  if (hosts === undefined) {
+    const met = documents.map(({ host }) => host);
+    // All that was pushed before, and is not here, is not due or has been crawled.
+    if (found.hasMore) marks.add(crawlerId, met);
+    else marks.replace(crawlerId, met);
   }
   const jobs = documents.map((document): DueJob => ({ ...toJob(document), dueAt: document.due }));
   return { ...found, jobs };

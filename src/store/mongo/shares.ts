@@ -75,7 +75,7 @@ export function createShares({ crawlers }: Collections): ShareStore {
       if (read === null || had) return undefined;
       const shareId = (read.joins ?? 0) + 1;
       const until = new Date(now.getTime() + ttlMs);
-      const none = { slots: 0, digits: '', heldSlots: 0, heldDigits: '' };
+      const none = { slots: 0, digits: '', heldSlots: 0, heldDigits: '', awaits: false };
       const { matchedCount } = await crawlers.updateOne(
         { _id: crawlerId, wantsHelp: true, ...isRevision(read.sharesRevision ?? 0) },
         {
@@ -88,8 +88,8 @@ export function createShares({ crawlers }: Collections): ShareStore {
     },
 
     async give(lease, { revision, wantsHelp, shares }, now) {
-      const given = shares.flatMap(({ shareId, slots, digits, heldSlots, heldDigits }) =>
-        Object.entries({ slots, digits, heldSlots, heldDigits }).map(
+      const given = shares.flatMap(({ shareId, slots, digits, heldSlots, heldDigits, awaits }) =>
+        Object.entries({ slots, digits, heldSlots, heldDigits, awaits }).map(
           ([field, value]) => [`${path(shareId)}.${field}`, value] as const,
         ),
       );
@@ -192,8 +192,8 @@ export function toSharing({
   return {
     revision: sharesRevision,
     wantsHelp: wantsHelp === true,
-    shares: Object.entries(shares).map(([shareId, { until: _until, ...share }]) => {
-      return { shareId: Number(shareId), ...share };
+    shares: Object.entries(shares).map(([shareId, { until: _until, awaits = false, ...share }]) => {
+      return { shareId: Number(shareId), ...share, awaits };
     }),
   };
 }

@@ -159,9 +159,15 @@ export function claimsContract(open: OpenStore): void {
           ),
         );
         const held = await lease(made, at(10));
-        const hosts = { perHost: 1, rest: 0, after: '', closed, full: [] };
-        const receipt = await store.queue.turn(held, { look: { limit: 5, hosts } }, at(10));
+        const look = (after: string, leftOut: readonly string[]) => {
+          const hosts = { perHost: 1, rest: 0, after, closed: leftOut, full: [] };
+          return store.queue.turn(held, { look: { limit: 5, hosts } }, at(10));
+        };
+        let receipt = await look('', closed);
         expect(receipt.jobs.map(({ host }) => host)).toEqual(['z.example']);
+        // A slow server has not been asked for what is behind it.
+        const { seesAllHosts = false, lastHost = '' } = receipt;
+        if (!seesAllHosts) receipt = await look(lastHost, [...closed, 'z.example']);
         expect(receipt).toMatchObject({ seesAllHosts: true, hasMore: false });
       }),
     );

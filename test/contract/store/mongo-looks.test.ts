@@ -69,9 +69,9 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const lease = await bench.lease(made, at(10));
     let laterMs = 0;
     const now = performance.now.bind(performance);
-    // As if each question took 200 ms.
+    // As if each question took a second.
     vi.spyOn(performance, 'now').mockImplementation(() => {
-      laterMs += 200;
+      laterMs += 1_000;
       return now() + laterMs;
     });
     try {

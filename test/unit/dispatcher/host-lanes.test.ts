@@ -409,50 +409,89 @@ test.each([
   expect(hosts).toContain('9.example');
 });
 
+test('a crawler that joins a pace group with crawls in flight tells the others', () => {
+  const gates = createHostGates();
+  const politeness = (group?: string) => ({
+    ...OFF,
+    maxPerHost: 1,
+    ...(group === undefined ? {} : { group }),
+  });
+  const member = (group?: string): HostLanes => {
+    const lanes = createHostLanes(undefined, gates);
+    lanes.keep({ accountId: 'one', retryWindowHours: 1, politeness: politeness(group) });
+    for (let n = 0; n < 2; n += 1) lanes.add(jobOf('a.example'));
+    return lanes;
+  };
+  const [inside, joins] = [member('shop'), member()];
+  expect(start(joins, 0)).toBeDefined();
+  expect(inside.next(1, false)).toBeDefined();
+  joins.keep({ accountId: 'one', retryWindowHours: 1, politeness: politeness('shop') });
+  expect(inside.next(2, false)).toBeUndefined();
+  joins.keep({ accountId: 'one', retryWindowHours: 1, politeness: politeness() });
+  expect(inside.next(3, false)).toBeDefined();
+});
+
 describe('the delay of a host that another process may have crawled', () => {
   const politeness = { ...OFF, delayMs: 2_000 };
 
   test('is over before the first crawl, after another process led or had its digit', () => {
     const lanes = createHostLanes();
     lanes.keep({ retryWindowHours: 1, politeness });
-    lanes.led(7, 1_000);
+    lanes.led(1_000);
     lanes.add(jobOf('a.example'));
     expect(lanes.nextAt(1_000)).toBe(3_000);
     const { rid = '' } = start(lanes, 3_000) ?? {};
     expect([...lanes.busyDigits(3_000)]).toEqual([hostDigit('a.example')]);
     lanes.ended(rid, {}, 3_100);
-    expect(lanes.busyDigits(5_100).size).toBe(0);
+    expect(lanes.busyDigits(3_100).size).toBe(0);
     lanes.gained([hostDigit('a.example')], 6_000);
     lanes.add(jobOf('a.example'));
     expect(lanes.nextAt(6_000)).toBe(8_000);
   });
 
   test('counts from the time at which the other process let the crawler go', () => {
-    const startsAt = (formerMs: number, epoch: number, group = {}) => {
-      const lanes = createHostLanes();
+    const startsAt = (formerMs: number | undefined, forgottenMs = 0) => {
+      const lanes = createHostLanes(undefined, undefined, () => forgottenMs);
+      lanes.keep({ retryWindowHours: 1, politeness });
+      lanes.led(formerMs);
+      lanes.add(jobOf('a.example'));
+      return lanes.nextAt(10_000) ?? 0;
+    };
+    expect(startsAt(9_500)).toBe(11_500);
+    expect(startsAt(3_000)).toBe(0);
+    expect(startsAt(undefined)).toBe(0);
+    // What this process has forgotten counts as well.
+    expect(startsAt(3_000, 9_000)).toBe(11_000);
+    expect(startsAt(undefined, 9_000)).toBe(11_000);
+  });
+
+  test('counts from what was forgotten before its lanes were made, or lately for a group', () => {
+    let forgottenMs = 1_000;
+    const startsAt = (group: object) => {
+      forgottenMs = 1_000;
+      const lanes = createHostLanes(undefined, undefined, () => forgottenMs);
       lanes.keep({
         accountId: 'one',
         retryWindowHours: 1,
         politeness: { ...politeness, ...group },
       });
-      lanes.led(epoch, formerMs);
+      forgottenMs = 9_000;
+      lanes.led(undefined);
       lanes.add(jobOf('a.example'));
       return lanes.nextAt(10_000) ?? 0;
     };
-    expect(startsAt(9_500, 7)).toBe(11_500);
-    expect(startsAt(3_000, 7)).toBe(0);
-    expect(startsAt(9_500, 1)).toBe(0);
-    // Another process may have crawled for others of the group.
-    expect(startsAt(9_500, 1, { group: 'shop' })).toBe(11_500);
+    expect(startsAt({})).toBe(0);
+    expect(startsAt({ group: 'shop' })).toBe(11_000);
   });
 
-  test('is not waited for by the process that led before, or first of all', () => {
+  test('is not over for a host whose robots.txt asks for a longer one', () => {
     const lanes = createHostLanes();
-    lanes.keep({ retryWindowHours: 1, politeness });
-    lanes.led(1, 0);
-    lanes.led(2, 10_000);
+    lanes.keep({ retryWindowHours: 1, politeness: { ...politeness, robotsTxt: true } });
     lanes.add(jobOf('a.example'));
-    expect(start(lanes, 10_000)).toBeDefined();
+    const { rid = '' } = start(lanes, 0) ?? {};
+    lanes.ended(rid, { robotsDelayMs: 9_000 }, 100);
+    expect(lanes.busyDigits(9_000).size).toBe(1);
+    expect(lanes.busyDigits(9_100).size).toBe(0);
   });
 });
 

@@ -29,6 +29,7 @@ test('what is known of hosts is saved before queues are counted, and queues are 
     clock,
     logger: silentLogger,
     processId: 'p',
+    formerMs: 0,
     isShared: () => false,
   });
   const job = { rid: '1', host: 'gone.example' } as never;
@@ -53,5 +54,46 @@ test('what is known of hosts is saved before queues are counted, and queues are 
   count.resolve();
   await vi.advanceTimersByTimeAsync(6_000);
   expect(saved.at(-1)).toMatchObject({ crawlerId: 'second', heldUp: { queued: 7 } });
+  await memory.close();
+});
+
+test('the hosts of a crawler that runs are kept, and what is forgotten of others holds its delays', async () => {
+  const hosts = { reports: async () => [], save: async () => undefined } as unknown as HostStore;
+  const memory = createHostMemory({
+    hosts,
+    clock: { now: () => new Date() },
+    logger: silentLogger,
+    processId: 'p',
+    formerMs: 0,
+    isShared: () => false,
+  });
+  const politeness = { maxPerHost: 0, delayMs: 60_000, robotsTxt: false };
+  const job = { rid: '1', host: 'slow.example' } as never;
+  const crawl = (crawlerId: string) => {
+    const lanes = memory.lanesOf(crawlerId);
+    lanes.keep({ accountId: 'a', politeness, retryWindowHours: 48 });
+    lanes.led(undefined);
+    lanes.add(job);
+    lanes.started(job, Date.now());
+    lanes.remove(job);
+    lanes.ended('1', {}, Date.now());
+    return lanes;
+  };
+  const unwatch = crawl('runs').watch(
+    () => undefined,
+    () => undefined,
+  );
+  crawl('rests');
+  const runs = memory.lanesOf('runs');
+  for (let n = 0; n < 150; n += 1) memory.lanesOf(`other-${n}`);
+  expect(memory.lanesOf('runs')).toBe(runs);
+  unwatch();
+  const forgottenMs = Date.now();
+  await vi.advanceTimersByTimeAsync(5_000);
+  const again = memory.lanesOf('rests');
+  again.keep({ accountId: 'a', politeness, retryWindowHours: 48 });
+  again.led(undefined);
+  again.add(job);
+  expect(again.nextAt(Date.now())).toBe(forgottenMs + 60_000);
   await memory.close();
 });

@@ -19,6 +19,7 @@ const joined: Share = {
   digits: '',
   heldSlots: 0,
   heldDigits: '',
+  awaits: false,
 };
 
 /** A store that notes what it is told, and answers with the next revision or as `answer` says. */
@@ -145,6 +146,9 @@ describe('the share of a helper', () => {
     expect(share.expectsJobs).toBe(true);
     share.learn({ revision: 3, wantsHelp: false, shares: [share20] });
     expect(share.expectsJobs).toBe(false);
+    // Some of its digits may have no hosts.
+    share.learn({ revision: 4, wantsHelp: false, shares: [{ ...share20, awaits: true }] });
+    expect(share.expectsJobs).toBe(true);
   });
 
   test('tells what it keeps to, as its crawls end', async () => {
@@ -212,10 +216,26 @@ describe('the share of the lead of a polite crawler', () => {
     busy = new Set('ghijklmn');
     await write(3_000);
     expect(given.map(({ shares: [to] }) => to)).toMatchObject([
-      { slots: 50, digits: '' },
-      { slots: 50, digits: 'st' },
-      { slots: 50, digits: 'stopqruv' },
+      { slots: 50, digits: '', awaits: true },
+      { slots: 50, digits: 'st', awaits: true },
+      { slots: 50, digits: 'stopqruv', awaits: false },
     ]);
+  });
+
+  test('has lent what it gave, until it has it back', async () => {
+    const { shares } = createStore();
+    const share = createLeadShare({ shares, roomFor });
+    const decide = (revision: number, known: readonly Share[], busy = '') => {
+      share.learn({ revision, wantsHelp: false, shares: known });
+      share.decide(activity(polite, { busyDigits: () => new Set(busy) }));
+      return Array.from(share.lent ?? []).join('');
+    };
+    // What is planned away and was never given is not lent.
+    expect(decide(3, [joined], 'opqrstuv')).toBe('');
+    expect(decide(4, [])).toBe('');
+    expect(decide(5, [{ ...joined, digits: 'st', heldDigits: 'st' }])).toBe('st');
+    expect(decide(6, [])).toBe('st');
+    expect(decide(7, [])).toBe('');
   });
 
   test('first takes back what it gave by rids', async () => {

@@ -7,7 +7,7 @@ import { testSeed } from '../../support/seed.ts';
 const DIGITS = '0123456789abcdef';
 
 function share(shareId: number, overrides: Partial<Share> = {}): Share {
-  const none = { slots: 0, digits: '', heldSlots: 0, heldDigits: '' };
+  const none = { slots: 0, digits: '', heldSlots: 0, heldDigits: '', awaits: false };
   return { shareId, processId: `p${shareId}`, room: 1_000, ...none, ...overrides };
 }
 

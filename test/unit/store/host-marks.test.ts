@@ -54,6 +54,14 @@ test('what a look has read replaces what was known, up to the first host that it
   expect(ends(2)).toEqual(['b', 'c', 'dd', 'f', undefined]);
 });
 
+test('hosts of a queue that was seen to its end replace those that were pushed', () => {
+  const marks = createHostMarks();
+  marks.add('one', ['a', 'b', 'c']);
+  marks.replace('one', ['d', 'b']);
+  const ends = marks.divide('one', WHOLE, parts(9, 1)).map(({ upTo }) => upTo);
+  expect(ends).toEqual(['b', undefined]);
+});
+
 test('hosts without end are kept for one crawler up to a limit', () => {
   const marks = createHostMarks();
   marks.add(

@@ -39,6 +39,7 @@ async function shared({ bench, stopped }: Processes, jobs = 64) {
     heldSlots: 50,
     digits: '89abcdef',
     heldDigits: '89abcdef',
+    awaits: false,
   };
   const given = { revision: revision + 1, wantsHelp: false, shares: [share] };
   const written = await sharesOf(bench.store).give(lead, given, at(0));
@@ -134,39 +135,51 @@ describe.skipIf(mongodbUri === '')('shares of a crawler', () => {
     'a lease says until when other processes may have crawled',
     withProcesses(async (processes) => {
       const { bench, stopped } = processes;
-      const { store } = bench;
-      const made = await bench.crawler();
-      const formerUntil = async (lease: Lease | undefined, release?: number) => {
+      const stores = { here: bench.store, there: stopped };
+      const acquire = async (
+        { crawlerId }: { crawlerId: string },
+        owner: keyof typeof stores,
+        ms: number,
+      ) => {
+        const lease = await stores[owner].queue.acquire(crawlerId, owner, TTL_MS, at(ms));
         if (lease === undefined) throw new Error('the lease was not taken');
-        if (release !== undefined) await store.queue.release(lease, at(release));
-        return lease.formerUntil;
+        const release = (end: number) => stores[owner].queue.release(lease, at(end));
+        return { formerUntil: lease.formerUntil, release };
       };
-      const acquire = (crawlerId: string, owner: string, ms: number) =>
-        store.queue.acquire(crawlerId, owner, TTL_MS, at(ms));
-      await formerUntil(await acquire(made.crawlerId, 'one', 0), 100);
-      expect(await formerUntil(await acquire(made.crawlerId, 'two', 500))).toEqual(at(100));
+      const made = await bench.crawler();
+      const first = await acquire(made, 'here', 0);
+      expect(first.formerUntil).toEqual(new Date(0));
+      await first.release(100);
+      // What a process has crawled itself it knows.
+      const again = await acquire(made, 'here', 300);
+      expect(again.formerUntil).toEqual(new Date(0));
+      await again.release(400);
+      expect((await acquire(made, 'there', 500)).formerUntil).toEqual(at(400));
       // It dies, and its lease lapses.
-      const lapsed = await acquire(made.crawlerId, 'three', TTL_MS + 9_000);
-      expect(await formerUntil(lapsed)).toEqual(at(TTL_MS + 500));
+      const after = await acquire(made, 'here', TTL_MS + 9_000);
+      expect(after.formerUntil).toEqual(at(TTL_MS + 500));
 
       const politeness = { maxPerHost: 1, delayMs: 0, robotsTxt: false, group: 'g' };
-      const { accountId } = made;
-      const member = () => bench.crawler({ accountId, politeness });
+      const member = () => bench.crawler({ accountId: made.accountId, politeness });
       const [a, b] = [await member(), await member()];
-      await formerUntil(await acquire(a.crawlerId, 'one', 0), 700);
-      expect(await formerUntil(await acquire(b.crawlerId, 'two', 900))).toEqual(at(700));
-      // What a process has crawled itself it knows.
-      expect(await formerUntil(await acquire(a.crawlerId, 'two', 1_000))).toEqual(at(700));
+      const led = await acquire(a, 'here', 0);
+      // One that may not lead a member has crawled nothing.
+      await expect(acquire(b, 'there', 600)).rejects.toThrow('not taken');
+      await led.release(700);
+      const other = await acquire(b, 'there', 900);
+      expect(other.formerUntil).toEqual(at(700));
+      await other.release(950);
+      expect((await acquire(a, 'there', 1_000)).formerUntil).toEqual(at(700));
+      expect((await acquire(b, 'there', 1_100)).formerUntil).toEqual(at(700));
 
       const { crawler, lead, helper } = await shared(processes, 0);
-      await store.queue.release(lead, at(1_000));
+      await bench.store.queue.release(lead, at(1_000));
       // The helper still crawls.
-      const next = await acquire(crawler.crawlerId, 'next', 2_000);
-      if (next === undefined) throw new Error('the lease was not taken');
-      expect(await formerUntil(next)).toBeUndefined();
+      const next = await acquire(crawler, 'here', 2_000);
+      expect(next.formerUntil).toBeUndefined();
       await stopped.queue.release(helper, at(3_000));
-      await store.queue.release(next, at(2_500));
-      expect(await formerUntil(await acquire(crawler.crawlerId, 'last', 4_000))).toEqual(at(3_000));
+      await next.release(2_500);
+      expect((await acquire(crawler, 'here', 4_000)).formerUntil).toEqual(at(3_000));
     }),
   );
 
