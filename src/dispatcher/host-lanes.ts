@@ -107,14 +107,12 @@ const FORGET_TROUBLE_MS = 15 * 60_000;
 /** Lanes that are kept without jobs. Of further ones only what is needed is remembered. */
 const MAX_LANES = 2_000;
 
-const nothing = (): void => undefined;
-
 /**
  * Makes lanes without jobs. `onChange` is called when a crawl has ended. `forgottenMs` says until when this
  * process may have crawled hosts of which it knows nothing any more.
  */
 export function createHostLanes(
-  onChange: () => void = nothing,
+  onChange: () => void = () => undefined,
   gates: HostGates = createHostGates(),
   forgottenMs: () => number = () => Number.NEGATIVE_INFINITY,
 ): HostLanes {
@@ -208,7 +206,9 @@ export function createHostLanes(
   /** Lets the first crawl wait for the delay since another process may have made one. */
   function wait(lane: Lane, sinceMs: number | undefined): void {
     if (sinceMs === undefined || spacingMs(lane) === 0) return;
-    lane.gate.nextStartMs = Math.max(lane.gate.nextStartMs, sinceMs + spacingMs(lane));
+    const startMs = sinceMs + spacingMs(lane);
+    if (startMs <= lane.gate.nextStartMs) return;
+    lane.gate.nextStartMs = startMs;
     changedGate(lane);
   }
 
