@@ -54,14 +54,13 @@ const CROWDED_RETRY_MS = 5_000;
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   /** The runs that this process leads; `run` is undefined while the crawler waits for a run slot. */
   const runs = new Map<string, { run?: CrawlerRun; readonly done: Promise<void> }>();
+  const startedMs = deps.clock.now().getTime();
   const paces = createDeliveryPaces(deps);
   const keeper = createRunKeeper(deps);
   const warnOfOutage = createOutageWarning(deps.logger);
   const hosts = createHostMemory({
     ...deps,
     hosts: deps.store.hosts,
-    formerMs:
-      deps.store.shares === undefined ? deps.clock.now().getTime() : Number.NEGATIVE_INFINITY,
     isShared: (crawlerId) => runsOf(crawlerId).some((run) => run.isShared),
   });
   let helping: Helping | undefined;
@@ -75,7 +74,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   function runDeps(crawler: Crawler, task: Pick<Task, 'signal' | 'touch'>) {
     const { crawlerId } = crawler;
     const lanes = hosts.lanesOf(crawlerId);
-    return { ...deps, crawlerId, task, paces, keeper, warnOfOutage, crawler, lanes };
+    return { ...deps, crawlerId, task, paces, keeper, warnOfOutage, crawler, lanes, startedMs };
   }
 
   function help(): () => Promise<void> {

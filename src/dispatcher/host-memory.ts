@@ -27,8 +27,6 @@ export interface HostMemory {
 /** What the memory works with. */
 export interface HostMemoryDeps extends Pick<DispatcherDeps, 'clock' | 'logger' | 'processId'> {
   readonly hosts: HostStore;
-  /** Until when an earlier process may have crawled of which the store does not tell. */
-  readonly formerMs: number;
   /** Whether other processes work on the crawler, too. */
   readonly isShared: (crawlerId: string) => boolean;
 }
@@ -52,8 +50,8 @@ const MAX_COUNTED = 1_000;
 export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   const { hosts, clock, logger, processId } = deps;
   const gates = createHostGates();
-  /** Until when crawls may have been made of which nothing is known here. */
-  let forgottenMs = deps.formerMs;
+  /** When something was forgotten that still holds back crawls. */
+  let forgottenMs = Number.NEGATIVE_INFINITY;
   const changed = new Set<string>();
   const memory = createLruMap<string, HostLanes>({
     maxEntries: MAX_CRAWLERS,

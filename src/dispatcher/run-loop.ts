@@ -28,6 +28,8 @@ export interface RunLoopDeps extends DispatcherDeps {
   readonly warnOfOutage: OutageWarning;
   /** What this process knows of the crawler's hosts. */
   readonly lanes: HostLanes;
+  /** When this process started; in milliseconds of the service time. */
+  readonly startedMs: number;
   readonly states: RunStates;
 }
 
@@ -117,8 +119,15 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   /** Tells the lanes of the crawler, and until when other processes may have crawled it. */
   function prepareLanes(): void {
     deps.lanes.keep(crawler);
-    const unknownMs = store.shares === undefined ? undefined : nowMs();
-    if (!isHelper) deps.lanes.led(deps.lease.formerUntil?.getTime() ?? unknownMs);
+    if (!isHelper) deps.lanes.led(deps.lease.formerUntil?.getTime() ?? latestFormerMs());
+  }
+
+  /** Until when, if the lease does not say. */
+  function latestFormerMs(): number | undefined {
+    if (store.shares !== undefined) return nowMs();
+    // An earlier process has not crawled what nobody has, but maybe others of the pace group.
+    const isNew = deps.lease.epoch === 1 && groupOf(crawler) === undefined;
+    return isNew ? undefined : deps.startedMs;
   }
 
   function knownSettings(): number {

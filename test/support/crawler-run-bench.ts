@@ -151,6 +151,7 @@ export async function createCrawlerRunBench(
         keeper: createRunKeeper(given),
         warnOfOutage: createOutageWarning(given.logger),
         lanes: createHostLanes(),
+        startedMs: clock.now().getTime(),
         ...parts,
       });
       return { run, done: run.run(), stop: () => controller.abort() };

@@ -29,7 +29,6 @@ test('what is known of hosts is saved before queues are counted, and queues are 
     clock,
     logger: silentLogger,
     processId: 'p',
-    formerMs: 0,
     isShared: () => false,
   });
   const job = { rid: '1', host: 'gone.example' } as never;
@@ -64,7 +63,6 @@ test('the hosts of a crawler that runs are kept, and what is forgotten of others
     clock: { now: () => new Date() },
     logger: silentLogger,
     processId: 'p',
-    formerMs: 0,
     isShared: () => false,
   });
   const politeness = { maxPerHost: 0, delayMs: 60_000, robotsTxt: false };
