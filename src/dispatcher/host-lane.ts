@@ -24,6 +24,7 @@ export interface Lane {
   /** Those of them, in a lane with a delay, that have not told of their request. */
   readonly unsent: Set<string>;
   gate: HostGate;
+  /** What the gate knows it by. */
   readonly member: GateMember;
   /** Time that its ended crawls have held, in milliseconds; moved on to that of the others. */
   usedMs: number;

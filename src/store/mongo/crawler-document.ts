@@ -47,7 +47,7 @@ export interface CrawlerDocument
   readonly epoch: number;
   readonly leaseOwner: string | null;
   readonly leaseUntil: Date;
-  /** When a process last let it go that may have crawled it; absent before that. */
+  /** When a process that may have crawled it last let it go; absent before that. */
   readonly crawledUntil?: Date;
   /** The shares of helpers by `shareId`; absent if it was never shared, as are the next three. */
   readonly shares?: Readonly<Record<string, ShareDocument>>;

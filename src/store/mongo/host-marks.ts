@@ -22,8 +22,8 @@ export interface ReadRange {
 
 /**
  * Hosts that this process has met in the queues of its crawlers or has pushed, with how many jobs they have;
- * infinite when it has not seen all. They divide a look by hosts into ranges that one command reads. All of it may be outdated, which costs
- * further commands.
+ * infinite when it has not seen all. They divide a look by hosts into ranges that one command reads. All of
+ * it may be outdated, which costs further commands.
  */
 export interface HostMarks {
   /** Forgets all hosts of a crawler but these, of which it is not known how many jobs they have. */

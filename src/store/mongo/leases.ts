@@ -34,12 +34,7 @@ const LED_FIELDS = {
   crawledUntil: 1,
   shares: 1,
 } as const;
-const ACQUIRED_FIELDS = {
-  ...NEWS_FIELDS,
-  accountId: 1,
-  politeness: 1,
-  crawledUntil: 1,
-} as const;
+const ACQUIRED_FIELDS = { ...NEWS_FIELDS, ...LED_FIELDS, accountId: 1, politeness: 1 } as const;
 
 type LedCrawler = Pick<CrawlerDocument, '_id' | keyof typeof LED_FIELDS>;
 type VisitedCrawler = Pick<CrawlerDocument, '_id' | keyof typeof NEWS_FIELDS>;
@@ -94,17 +89,18 @@ export function createLeases(
       if (until === undefined) return undefined;
     }
     // Read after the write of this lease: of two processes that do this at once, one at least sees the other.
-    const group = [before, ...(await othersOfGroup(before))];
-    const isElsewhere = group
-      .slice(1)
-      .some((each) => ![null, owner].includes(each.leaseOwner) && isLive(each.leaseUntil, now));
+    const others = await othersOfGroup(before);
+    const isElsewhere = others.some(
+      ({ leaseOwner, leaseUntil }) =>
+        ![null, owner].includes(leaseOwner) && isLive(leaseUntil, now),
+    );
     if (isElsewhere) {
       // It has crawled nothing.
       const isKnown = othersUntil(before, owner) !== undefined;
       await endLead(lease, now, isKnown ? { crawledUntil: new Date(0) } : {});
       return undefined;
     }
-    const former = formerUntil(group, owner, now);
+    const former = formerUntil([before, ...others], owner, now);
     known.set(crawlerId, { othersMs: othersUntil(before, owner) ?? now.getTime() });
     return { ...lease, formerUntil: former, until, sharing };
   }
@@ -121,7 +117,7 @@ export function createLeases(
     return isOthers ? Math.max(releasedMs, leaseUntil.getTime()) : releasedMs;
   }
 
-  /** The same of several crawlers, but no later than now. */
+  /** {@link othersUntil} of several crawlers, but no later than now. */
   function formerUntil(
     crawlers: readonly LedCrawler[],
     owner: string,

@@ -61,7 +61,7 @@ export async function look(
   for (const document of documents) known.note(document._id, document);
   if (hosts === undefined) {
     const met = documents.map(({ host }) => host);
-    // All that was pushed before, and is not here, is not due or has been crawled.
+    // What was pushed before and is not here has been crawled, or is not due.
     if (found.hasMore) marks.add(crawlerId, met);
     else marks.replace(crawlerId, met);
   }
