@@ -118,6 +118,7 @@ async function createIndexes(collections: Collections): Promise<void> {
       { key: { probeAt: 1 }, name: 'probe', sparse: true },
       partial('callback', { callbackUrl: 1 }, has('probeAt')),
       { key: { wantsHelp: 1 }, name: 'wants_help', sparse: true },
+      partial('group', { accountId: 1, 'politeness.group': 1 }, has('politeness.group')),
     ]),
     collections.jobs.createIndexes([
       partial('next', { crawlerId: 1, gen: 1, due: 1, _id: 1 }, { queued: true }),

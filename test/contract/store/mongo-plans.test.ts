@@ -184,6 +184,39 @@ describe.skipIf(mongodbUri === '')('on MongoDB', () => {
     const unindexed = await db.collection('jobs').find({ url: 'x' }).explain('executionStats');
     expect(findFault(unindexed, { url: 'x' })).toBeDefined();
   });
+
+  test('the other crawlers of a pace group are found by an index', async () => {
+    await using database = testDatabase();
+    const uri = `${database.uri}?monitorCommands=true`;
+    const { store, db } = await openMongoStore({ uri, logger: silentLogger });
+    await using _closing = { [Symbol.asyncDispose]: () => store.close() };
+    const bench = createBench({ store });
+    const politeness = { maxPerHost: 0, delayMs: 1_000, robotsTxt: false, group: 'shop' };
+    const made = await bench.crawler({ politeness });
+    const document = await db.collection('crawlers').findOne({ name: made.name });
+    const of = (n: number) => ({
+      ...document,
+      _id: `copy-${n}` as never,
+      name: `copy-${n}`,
+      ...(n % 100 === 0 ? {} : { politeness: { ...politeness, group: `group-${n}` } }),
+    });
+    await db.collection('crawlers').insertMany(Array.from({ length: 5_000 }, (_, n) => of(n)));
+    const filters: Document[] = [];
+    db.client.on('commandStarted', ({ command }) => {
+      for (const { filter } of readQueries(command)) {
+        if ('politeness.group' in filter) filters.push(filter);
+      }
+    });
+
+    await bench.lease(made, at(0));
+
+    expect(filters).toHaveLength(1);
+    for (const filter of filters) {
+      const plan = await db.collection('crawlers').find(filter).explain('executionStats');
+      expect(findFault(plan, filter)).toBeUndefined();
+      expect(JSON.stringify(plan)).toMatch(/"(indexName|Index Name)":"group"/);
+    }
+  });
 });
 
 /**
