@@ -1,12 +1,15 @@
 import type { Task } from '../scheduler/scheduler.ts';
 import type { HeldUntil, Lease } from '../store/store.ts';
 import type { RunActivityNow } from './dispatcher-deps.ts';
+import type { HostLanes } from './host-lanes.ts';
 import type { RunKeeper } from './run-keeper.ts';
 import { createRunLoop, type RunLoop, type RunLoopDeps } from './run-loop.ts';
 import { createRunStates, watchLease } from './run-state.ts';
 
 /** What one run needs in addition to the dispatcher's own. */
-export interface CrawlerRunDeps extends Omit<RunLoopDeps, 'signal' | 'lease' | 'states'> {
+export interface CrawlerRunDeps extends Omit<RunLoopDeps, 'signal' | 'lease' | 'states' | 'lanes'> {
+  /** What this process knows of the crawler's hosts. Nothing of it is forgotten while the loop runs. */
+  readonly lanes: () => HostLanes;
   readonly task: Pick<Task, 'signal' | 'touch'>;
   /** Takes a share of a crawler that another process leads. Absent for the lead itself. */
   readonly join?: (now: Date) => Promise<Lease | undefined>;
@@ -77,7 +80,13 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
 
   /** Runs the loop. Returns until when its work is held back. */
   async function runLoop(lease: Lease): Promise<HeldUntil> {
-    const current = createRunLoop({ ...deps, signal: task.signal, lease, states });
+    const current = createRunLoop({
+      ...deps,
+      lanes: deps.lanes(),
+      signal: task.signal,
+      lease,
+      states,
+    });
     loop = current;
     if (isOutdated) current.changed();
     const leave = keep(lease, current);

@@ -73,7 +73,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   function runDeps(crawler: Crawler, task: Pick<Task, 'signal' | 'touch'>) {
     const { crawlerId } = crawler;
-    const lanes = hosts.lanesOf(crawlerId);
+    const lanes = () => hosts.lanesOf(crawlerId);
     return { ...deps, crawlerId, task, paces, keeper, warnOfOutage, crawler, lanes, startedMs };
   }
 

@@ -36,6 +36,8 @@ export interface DocumentThreads {
 }
 
 const START_MS = 30_000;
+const CLOSING = 'the service is closing';
+const NOT_STARTED = 'no thread has started in time to read the page';
 const TOO_MUCH = 'the page took too long or too much memory';
 const PROGRAM = new URL('./document-thread.ts', import.meta.url);
 
@@ -72,7 +74,7 @@ export function createDocumentThreads(deps: {
   }
 
   async function perform(task: DocumentTask): Promise<DocumentOutput> {
-    if (closed) return { failed: 'the service is closing' };
+    if (closed) return { failed: CLOSING };
     const waiting = idle.pop();
     const worker = waiting ?? start();
     const ended = new AbortController();
@@ -81,17 +83,14 @@ export function createDocumentThreads(deps: {
     try {
       // The document's time starts when the thread has loaded its program, which on a busy machine
       // takes seconds.
-      if (waiting === undefined) {
-        await Promise.race([once(worker, 'message', { signal }), once(worker, 'exit', { signal })]);
+      if (waiting === undefined && (await nextMessage(worker, signal)) === undefined) {
+        return { failed: closed ? CLOSING : NOT_STARTED };
       }
       clearTimeout(timer);
       timer = setTimeout(() => void worker.terminate(), deps.timeoutMs);
       // Copied, not handed over: the page itself is delivered when its document cannot be read.
       worker.postMessage(task);
-      const answer = await Promise.race([
-        once(worker, 'message', { signal }).then(([message]) => message as DocumentOutput),
-        once(worker, 'exit', { signal }).then(() => undefined),
-      ]);
+      const answer = (await nextMessage(worker, signal)) as DocumentOutput | undefined;
       if (answer === undefined) return { failed: TOO_MUCH };
       idle.push(worker);
       return answer;
@@ -127,4 +126,12 @@ export function createDocumentThreads(deps: {
       await Promise.all([...all].map((worker) => worker.terminate()));
     },
   };
+}
+
+/** Resolves with undefined if the thread exits before. */
+async function nextMessage(worker: Worker, signal: AbortSignal): Promise<unknown> {
+  return Promise.race([
+    once(worker, 'message', { signal }).then(([message]) => message as unknown),
+    once(worker, 'exit', { signal }).then(() => undefined),
+  ]);
 }

@@ -150,7 +150,7 @@ export async function createCrawlerRunBench(
         paces: createDeliveryPaces({ clock, ackTimeoutMs: given.ackTimeoutMs }),
         keeper: createRunKeeper(given),
         warnOfOutage: createOutageWarning(given.logger),
-        lanes: createHostLanes(),
+        lanes: () => createHostLanes(),
         startedMs: clock.now().getTime(),
         ...parts,
       });

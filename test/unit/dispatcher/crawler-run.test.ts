@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDispatcher } from '../../../src/dispatcher/dispatcher.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { toRelease } from '../../contract/store/outcomes.ts';
-import { claimJobs } from '../../contract/store/store-harness.ts';
+import { claimJobs, createBench } from '../../contract/store/store-harness.ts';
 import {
   type CrawlerRunBench,
   createCrawlerRunBench,
@@ -432,6 +432,28 @@ test.each([
     expect(await counters(bench)).toMatchObject({ completed: 3, waiting: 0, running: 0 });
   },
 );
+
+test('what a run learns of its hosts is known, whatever runs begin before it has its lease', async () => {
+  const bench = await createCrawlerRunBench(store);
+  const { crawlerId } = bench.crawler;
+  await bench.push(1);
+  const dispatcher = createDispatcher(bench.deps('first'));
+  const run = (key: string) =>
+    dispatcher.run({ key, signal: new AbortController().signal, touch: async () => undefined });
+  const acquire = bench.faults.hold('queue.acquire');
+  const done = run(crawlerId);
+  await acquire.reached;
+  for (let n = 0; n < 101; n += 1) {
+    const other = await createBench({ store }).crawler();
+    await run(other.crawlerId);
+  }
+  acquire.release();
+  await startedCrawls(bench, 1);
+  expect(dispatcher.hostStates(crawlerId)).toMatchObject([{ host: 'example.com', running: 1 }]);
+  bench.crawls[0]?.end();
+  await done;
+  await dispatcher.close();
+});
 
 test('the lease is told of before the first crawl, and by a run that got it alone', async () => {
   const bench = await createCrawlerRunBench(store);
