@@ -72,7 +72,7 @@ export interface Store {
    * most or until `signal` is aborted; the next call does the rest. Cheap when there is nothing to
    * do.
    */
-  maintain(now: Date, signal?: AbortSignal): Promise<MaintenanceReport>;
+  maintain(now: Date, signal?: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -86,14 +86,6 @@ export type AggregateName = Exclude<
 export interface TransactionCounts {
   readonly committed: number;
   readonly aborted: number;
-}
-
-/** The result of one `maintain`. */
-export interface MaintenanceReport {
-  /** Records, deliveries, screenshots and push requests past their retention. */
-  readonly expired: number;
-  /** Crawlers whose counters were wrong. */
-  readonly repaired: number;
 }
 
 /** A page of a listing: at most `limit` rows behind `after`, by name. */

@@ -1,10 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { INTERNAL_PREFIX } from '../../domain/crawler-name.ts';
+import { WRITTEN_MS } from './account-increments.ts';
 import type { AccountDocument, Collections } from './collections.ts';
 import { sumParts } from './counts-document.ts';
-
-/** Longer than processes gather changes before they write them. */
-const SECOND_LOOK_MS = 1_500;
 
 type Totals = Pick<AccountDocument, 'queued' | 'crawlers' | 'concurrency' | 'queuedBytes'>;
 
@@ -15,7 +13,7 @@ type Totals = Pick<AccountDocument, 'queued' | 'crawlers' | 'concurrency' | 'que
 export async function repairAccounts(collections: Collections): Promise<void> {
   const first = await wrongTotals(collections);
   if (first.size === 0) return;
-  await delay(SECOND_LOOK_MS);
+  await delay(WRITTEN_MS);
   const second = await wrongTotals(collections);
   for (const [accountId, off] of second) {
     const same = Object.entries(off).filter(

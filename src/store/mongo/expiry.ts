@@ -16,7 +16,7 @@ interface Stored {
 
 /**
  * Removes documents past their retention, batch by batch while there are more and `goesOn` returns
- * true. Returns their number.
+ * true.
  */
 export async function expire(
   collections: Collections,
@@ -24,7 +24,7 @@ export async function expire(
   now: Date,
   batch: number,
   goesOn: () => boolean,
-): Promise<number> {
+): Promise<void> {
   const old = { expiresAt: { $lte: now } };
 
   /** Removes a batch of documents that count for what an account has stored. */
@@ -48,17 +48,13 @@ export async function expire(
     () => expireStored(collections.screenshots, ({ accountId }) => accountId),
     () => expireBatches(collections, now, batch),
   ];
-  const removed = await Promise.all(
+  await Promise.all(
     removals.map(async (remove) => {
-      let total = 0;
-      for (;;) {
-        const count = await remove();
-        total += count;
-        if (count < batch || !goesOn()) return total;
+      while ((await remove()) >= batch && goesOn()) {
+        // All work is in the condition.
       }
     }),
   );
-  return removed.reduce((sum, each) => sum + each, 0);
 }
 
 async function expireDeliveries(

@@ -1,4 +1,3 @@
-import type { MaintenanceReport } from '../store.ts';
 import { repairAccounts } from './account-totals.ts';
 import type { Collections } from './collections.ts';
 import { sumParts } from './counts-document.ts';
@@ -37,7 +36,7 @@ export function createMaintenance(collections: Collections, lanes: Lanes) {
     await measureStored(collections, next._id);
   }
 
-  return async (now: Date, signal?: AbortSignal): Promise<MaintenanceReport> => {
+  return async (now: Date, signal?: AbortSignal): Promise<void> => {
     const until = performance.now() + GOES_ON_MS;
     const goesOn = (): boolean => signal?.aborted !== true && performance.now() < until;
     // First, because days may take all the time, and a round of samples is not made up for.
@@ -45,21 +44,20 @@ export function createMaintenance(collections: Collections, lanes: Lanes) {
     await gatherParts(collections, lanes, now, BATCH);
     await moveDays(collections, lanes, now, BATCH, goesOn);
     await endHolds(collections, now);
-    const expired = await expire(collections, lanes, now, BATCH, goesOn);
-    let repaired = await sweepAll(collections, now, goesOn, BATCH);
+    await expire(collections, lanes, now, BATCH, goesOn);
+    await sweepAll(collections, lanes, now, goesOn, BATCH);
     if (goesOn() && performance.now() - comparedAt >= COMPARE_EVERY_MS) {
       comparedAt = performance.now();
       await lanes.accounts.flush();
-      repaired += await wakeForgotten(collections, goesOn);
+      await wakeForgotten(collections, goesOn);
       await repairAccounts(collections);
       await measureNext();
     }
-    return { expired, repaired };
   };
 }
 
-/** Wakes crawlers whose work was written by a process that died before it woke them; their number. */
-async function wakeForgotten(collections: Collections, goesOn: () => boolean): Promise<number> {
+/** Wakes crawlers whose work was written by a process that died before it woke them. */
+async function wakeForgotten(collections: Collections, goesOn: () => boolean): Promise<void> {
   const names = ['waiting', 'retrying', 'deliveriesPending'] as const;
   const work = { $add: names.map((name) => `$${name}`) };
   const sums = await sumParts(collections, 'crawlerId', names, {
@@ -79,11 +77,9 @@ async function wakeForgotten(collections: Collections, goesOn: () => boolean): P
       { projection: { _id: 1 } },
     )
     .toArray();
-  let woken = 0;
   for (const { _id } of idle) {
-    if (!goesOn()) break;
+    if (!goesOn()) return;
     // One at a time: many would take all connections of the process.
-    if ((await setWake(collections, _id)) !== undefined) woken += 1;
+    await setWake(collections, _id);
   }
-  return woken;
 }

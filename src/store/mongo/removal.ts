@@ -1,6 +1,7 @@
 import type { Filter } from 'mongodb';
 import type { Collections, JobDocument } from './collections.ts';
 import { deleteBatch } from './delete-batch.ts';
+import type { Lanes } from './lanes.ts';
 import { readPurges } from './queue-reads.ts';
 
 /** How many documents one statement removes: few enough that none takes long. */
@@ -19,13 +20,13 @@ export async function noteRemoval(collections: Collections, crawlerId: string): 
 
 /**
  * Sweeps up after one crawler until nothing is left or `goesOn` returns false: what nobody counts or
- * finds any more. `done` says whether nothing is left.
+ * finds any more. Returns whether nothing is left.
  */
 export async function sweepUp(
   collections: Collections,
   crawlerId: string,
   goesOn: () => boolean,
-): Promise<{ readonly removed: number; readonly done: boolean }> {
+): Promise<boolean> {
   const crawler = await readPurges(collections, crawlerId);
   const gen = crawler === null ? {} : { gen: { $lt: crawler.purges } };
   const sweeps: readonly Sweep[] = [
@@ -33,40 +34,38 @@ export async function sweepUp(
     ['uniqueKeys', { crawlerId, ...gen }],
     ...(crawler === null ? sweepsOfRemoved(crawlerId) : []),
   ];
-  let removed = 0;
   for (const [name, filter] of sweeps) {
     for (;;) {
       const documents = collections[name] as Collections['jobs'];
       const count = (await deleteBatch(documents, filter, SWEEP_BATCH)).found.length;
-      removed += count;
       if (count < SWEEP_BATCH) break;
-      if (!goesOn()) return { removed, done: false };
+      if (!goesOn()) return false;
     }
   }
-  return { removed, done: true };
+  return true;
 }
 
-/** Continues every removal and purge, and returns the number that had leftovers. */
+/** Continues every removal and purge. */
 export async function sweepAll(
   collections: Collections,
+  lanes: Lanes,
   now: Date,
   goesOn: () => boolean,
   limit: number,
-): Promise<number> {
+): Promise<void> {
   const over = now.getTime() - AFTERMATH_MS;
   const entries = await collections.removals.find().limit(limit).toArray();
-  let found = 0;
   for (const { _id, at } of entries) {
-    if (!goesOn()) return found;
+    if (!goesOn()) return;
     if (at !== undefined && at.getTime() > over) continue;
-    const { removed, done } = await sweepUp(collections, _id, goesOn);
-    if (removed > 0) found += 1;
-    if (!done) continue;
+    const crawler = await readPurges(collections, _id);
+    // The process of a purge may have died before this.
+    if (crawler !== null) await lanes.raise(_id, crawler.purges, now);
+    if (!(await sweepUp(collections, _id, goesOn))) continue;
     if (at === undefined) {
       await collections.removals.updateOne({ _id, at: { $exists: false } }, { $set: { at: now } });
     } else await collections.removals.deleteOne({ _id, at });
   }
-  return found;
 }
 
 const OF_CRAWLER = [

@@ -1,7 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Collection, Document } from 'mongodb';
 import { chargedBytes } from '../../domain/quotas.ts';
 import { MAX_SUMMED_RESULTS } from '../rules.ts';
 import type { ResultScope, ResultTotals } from '../store.ts';
+import { WRITTEN_MS } from './account-increments.ts';
 import type { Collections } from './collections.ts';
 import { deleteBatch } from './delete-batch.ts';
 import { scopeKey } from './records.ts';
@@ -89,7 +91,8 @@ export async function sweepRemovedAccounts(
 
 /**
  * Measures what an account really stores and corrects its counter, which is wrong after a crash
- * between a write and its count. Changes that are counted during the measurement are kept.
+ * between a write and its count. If changes are counted during that the next measurement does it: they may
+ * be those that were measured.
  */
 export async function measureStored(collections: Collections, accountId: string): Promise<void> {
   const before = await collections.accounts.findOne(
@@ -106,8 +109,12 @@ export async function measureStored(collections: Collections, accountId: string)
   const screenshots = await sumUp(collections.screenshots, 'account_size', { accountId });
   const kept = await keptBytes(collections, crawlers);
   const off = results.bytes + screenshots.bytes + kept - before.storedBytes;
-  if (off !== 0)
-    await collections.accounts.updateOne({ _id: accountId }, { $inc: { storedBytes: off } });
+  if (off === 0) return;
+  await delay(WRITTEN_MS);
+  await collections.accounts.updateOne(
+    { _id: accountId, storedBytes: before.storedBytes },
+    { $inc: { storedBytes: off } },
+  );
 }
 
 function scopeKeys(accountId: string): string[] {

@@ -19,12 +19,6 @@ const BATCH = 100;
 // stored, have ended after this.
 const LAST_WRITES_MS = HOUR_MS;
 
-interface Step {
-  readonly expired: number;
-  /** Whether there may be more to do. */
-  readonly more: boolean;
-}
-
 function sweepWithPages(sql: Sql, table: 'results' | 'deliveries', now: Date): number {
   const gone = sql.all(
     `DELETE FROM ${table} WHERE rid IN
@@ -102,9 +96,9 @@ function giveBackPages(sql: Sql): boolean {
 
 /**
  * Removes a bounded number of rows past their retention. Counters change in the same transaction as
- * their rows, so they are never wrong.
+ * their rows, so they are never wrong. Returns whether there may be more to do.
  */
-export function maintain(sql: Sql, now: Date): Step {
+export function maintain(sql: Sql, now: Date): boolean {
   endHolds(sql, now);
   const counts = [
     sweepWithPages(sql, 'results', now),
@@ -117,8 +111,7 @@ export function maintain(sql: Sql, now: Date): Step {
     sweepScreenshots(sql, now, BATCH),
     sweepSessions(sql, now, BATCH),
   ];
-  const expired = counts.reduce((sum, each) => sum + each, 0);
   const isMoreDue = counts.some((each) => each === BATCH) || takeSamples(sql, now);
   // What is still to be removed frees further pages.
-  return { expired, more: isMoreDue || giveBackPages(sql) };
+  return isMoreDue || giveBackPages(sql);
 }

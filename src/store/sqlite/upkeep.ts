@@ -51,14 +51,10 @@ export function createUpkeep(database: Pick<SqliteDatabase, 'call' | 'begun'>): 
     async maintain(now, signal) {
       const until = performance.now() + GOES_ON_MS;
       const goesOn = (): boolean => signal?.aborted !== true && performance.now() < until;
-      let expired = 0;
-      for (;;) {
-        const made = (await step('maintain', [now])) as { expired: number; more: boolean };
-        expired += made.expired;
-        if (!made.more || !goesOn()) break;
+      while ((await step('maintain', [now])) === true && goesOn()) {
+        // All work is in the condition.
       }
       if (sweeping === undefined) await sweepAll(goesOn);
-      return { expired, repaired: 0 };
     },
     sweepsAfter:
       (operation) =>

@@ -74,7 +74,7 @@ describe.skipIf(mongodbUri === '')('upkeep of many documents on MongoDB', () => 
       await store.crawlers.setPaused(paused.crawlerId, 'user_pause', at(0));
       await c.crawlers.updateMany({}, { $set: { wakeAt: NO_WORK } });
       const sent = watch();
-      expect((await store.maintain(at(1_000))).repaired).toBe(30);
+      await store.maintain(at(1_000));
       expect(sent.most).toBeLessThan(10);
       const reads = sent.commands.filter(({ find }) => find === 'jobs');
       expect(reads.map(({ filter }) => filter.crawlerId)).not.toContain(paused.crawlerId);

@@ -22,7 +22,6 @@ function reconcileTask() {
       async maintain(_now: Date, signal?: AbortSignal) {
         given = signal;
         await upkeep.promise;
-        return { expired: 0, repaired: 0 };
       },
       queue: { crawlersWithWorkDue: async () => ['crawler'] },
     },

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { chargedBytes } from '../../../../src/domain/quotas.ts';
 import { toJobDocument } from '../../../../src/store/mongo/job-document.ts';
 import { deliveryDocument } from '../../../../src/store/mongo/records.ts';
 import { eventually } from '../../../support/eventually.ts';
@@ -68,6 +69,27 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
   }
 
   test(
+    'counts once what is stored while an account is measured',
+    withProcesses(async ({ bench, stopped, pusher, gate, c }) => {
+      const crawler = await bench.crawler();
+      const [job] = makeJobs(crawler, 1);
+      if (job === undefined) throw new Error('there is no job');
+      const { accountId, tokenType } = crawler;
+      const counting = gate.hold(commandOn('update', 'accounts'));
+      await stopped.results.put({ accountId, tokenType }, makeRecord(job), at(0), at(DAY));
+      await counting.reached;
+      const measuring = gate.hold(commandOn('aggregate', 'results'));
+      const maintained = pusher.maintain(at(1));
+      await measuring.reached;
+      measuring.release();
+      counting.release();
+      await maintained;
+      const stored = async () => (await c.accounts.findOne({ _id: accountId }))?.storedBytes;
+      await eventually(async () => expect(await stored()).toBe(chargedBytes(10)));
+    }),
+  );
+
+  test(
     'removes all deliveries that are past their time in one call',
     withProcesses(async ({ bench, c }) => {
       const crawler = await bench.crawler({ delivery: 'webhook' });
@@ -86,7 +108,8 @@ describe.skipIf(mongodbUri === '')('maintenance', () => {
       }));
       await c.deliveries.insertMany(documents);
       await c.counts.insertOne({ _id: crawlerId, crawlerId, gen: 0, deliveriesPending: 1_000 });
-      expect((await bench.store.maintain(at(20))).expired).toBe(2_000);
+      await bench.store.maintain(at(20));
+      expect(await c.deliveries.countDocuments()).toBe(0);
       expect(await bench.counters(crawler)).toMatchObject({ deliveriesPending: 0 });
     }),
   );
@@ -195,6 +218,26 @@ describe.skipIf(mongodbUri === '')('a purge', () => {
       await eventually(async () => expect((await store.accounts.usage(accountId))?.queued).toBe(2));
       const lease = await bench.lease(crawler);
       expect((await claimJobs(store, lease, 9, at(2))).jobs).toHaveLength(2);
+    }),
+  );
+
+  test(
+    'whose process dies after its first write leaves nothing in the total of the account',
+    withProcesses(async ({ bench, stopped, gate, c }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler();
+      const { crawlerId, accountId } = crawler;
+      await bench.push(makeJobs(crawler, 3));
+      // All that is counted is in the crawler's own part, which nobody uses.
+      await store.maintain(at(2 * MINUTE));
+      expect(await c.counts.countDocuments({ at: { $exists: true } })).toBe(0);
+      const counting = gate.hold(commandOn('findAndModify', 'counts'));
+      void stopped.queue.purge(crawlerId, at(2 * MINUTE)).catch(() => undefined);
+      await counting.reached;
+      gate.refuse(() => true);
+      await store.maintain(at(3 * MINUTE));
+      await eventually(async () => expect((await store.accounts.usage(accountId))?.queued).toBe(0));
+      expect(await bench.counters(crawler)).toMatchObject({ pushed: 3, purged: 3, waiting: 0 });
     }),
   );
 });
