@@ -33,6 +33,20 @@ export function wallNow(clock: ServiceClock): Date {
 
 /** A clock that differs by more than this from monotonic time was set. */
 const SET_MS = 20;
+/** Both clocks are read again if more time than this has passed between them: the thread was stopped. */
+const AT_ONCE_MS = 1;
+const MAX_READINGS = 100;
+
+/** What the machine's clock and the monotonic one show at the same time. */
+function readClocks(): { readonly wallMs: number; readonly monotonicMs: number } {
+  for (let readings = 1; ; readings += 1) {
+    const startedMs = performance.now();
+    const wallMs = Date.now();
+    const monotonicMs = performance.now();
+    const isAtOnce = monotonicMs - startedMs < AT_ONCE_MS;
+    if (isAtOnce || readings === MAX_READINGS) return { wallMs, monotonicMs };
+  }
+}
 
 /**
  * A service time that starts at `startMs`, or at what the machine's clock shows if that is later.
@@ -42,15 +56,16 @@ export function createMachineClock(
   startMs = 0,
   onSet: (byMs: number) => void = () => undefined,
 ): ServiceClock {
-  const wallMs = Date.now();
-  const offsetMs = Math.max(startMs, wallMs) - performance.now();
+  const { wallMs, monotonicMs } = readClocks();
+  const offsetMs = Math.max(startMs, wallMs) - monotonicMs;
   // The start before may have ended milliseconds later by a clock that is slewed.
   let aheadMs = startMs - wallMs > SET_MS ? startMs - wallMs : 0;
-  const nowMs = (): number => Math.round(offsetMs + performance.now());
+  const at = (monotonic: number): number => Math.round(offsetMs + monotonic);
   return {
-    now: () => new Date(nowMs()),
+    now: () => new Date(at(performance.now())),
     get aheadMs() {
-      const foundMs = nowMs() - Date.now();
+      const current = readClocks();
+      const foundMs = at(current.monotonicMs) - current.wallMs;
       if (Math.abs(foundMs - aheadMs) > SET_MS) {
         onSet(aheadMs - foundMs);
         aheadMs = foundMs;

@@ -40,3 +40,19 @@ test('a clock that went back a little between two starts counts as the same', ()
   expect(clock.now()).toEqual(new Date(START + 2));
   expect(wallNow(clock)).toEqual(clock.now());
 });
+
+test('a thread that is stopped while it reads the clocks takes neither for set', () => {
+  const { now } = Date;
+  const stopped = () => {
+    vi.advanceTimersByTime(25);
+    return now();
+  };
+  const spy = vi.spyOn(Date, 'now').mockImplementationOnce(stopped);
+  const set: number[] = [];
+  const clock = createMachineClock(0, (by) => set.push(by));
+  expect(clock.aheadMs).toBe(0);
+  spy.mockImplementationOnce(stopped);
+  expect(clock.aheadMs).toBe(0);
+  expect(wallNow(clock)).toEqual(new Date(START + 50));
+  expect(set).toEqual([]);
+});
