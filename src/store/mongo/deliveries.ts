@@ -89,15 +89,15 @@ function toRangeFilter(which: ReplaySelector): Filter<DeliveryDocument> {
     : { createdAt: { $gte: which.from, $lt: which.to } };
 }
 
-/** The write of the end of an attempt, whose delivery must still be in it. */
+/** The write of the end of an attempt. */
 export function settleUpdate(
   outcome: DeliveryOutcome,
   now: Date,
 ): UpdateOneModel<DeliveryDocument> {
-  const { rid, crawlerId, attempt, log, kind, dueAt, expiresAt } = outcome;
+  const { rid, log, kind, dueAt, expiresAt } = outcome;
   const again = kind === 'retry' || kind === 'release';
   return {
-    filter: { _id: rid, crawlerId, attempt, state: 'sending' },
+    filter: { _id: rid },
     update: {
       $set: {
         state: again ? 'due' : kind,

@@ -1,14 +1,29 @@
-import type { Document, UpdateOneModel } from 'mongodb';
+import type { UpdateOneModel } from 'mongodb';
 import { defined } from '../../domain/defined.ts';
-import { getOrInsert } from '../../domain/get-or-insert.ts';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
-import { createCountChanges } from '../count-changes.ts';
+import type { CountChanges } from '../count-changes.ts';
 import { isHeld } from '../held-deliveries.ts';
 import type { JobOutcome, StartedJob } from '../store.ts';
 import type { DeliveryDocument, JobDocument, ResultDocument } from './collections.ts';
 import { orderOf, untriedUpdate } from './job-document.ts';
-import type { JobFacts } from './job-facts.ts';
 import { deliveryDocument, resultDocument } from './records.ts';
+
+/** The fields of a job that a write on it has to know. */
+export const JOB_FACTS = {
+  attempt: 1,
+  retry: 1,
+  gen: 1,
+  size: 1,
+  state: 1,
+  epoch: 1,
+  priority: 1,
+  uniqueKey: 1,
+  batchId: 1,
+  expires: 1,
+} as const;
+
+/** What a write on a job has to know of it. */
+export type JobFacts = Pick<JobDocument, '_id' | keyof typeof JOB_FACTS>;
 
 type End = Extract<JobOutcome, { kind: 'stored' | 'delivery' }>;
 
@@ -27,29 +42,34 @@ export interface JobWriting {
   readonly epoch: number | undefined;
 }
 
+/** Crawls that have ended, and such that have begun. */
+export interface JobWork {
+  readonly ended: readonly JobOutcome[];
+  readonly started: readonly StartedJob[];
+}
+
 /** Jobs that leave the queue, or come back to it, and what becomes of them. */
 export type JobWrites = ReturnType<typeof jobWrites>;
 
-/** What is to be written of jobs in the state that is known of them. The others are lost. */
+/**
+ * What is to be written of jobs in the state that their facts have, with what of it is counted in
+ * `changes`. The others are lost.
+ */
 export function jobWrites(
   writing: JobWriting,
   facts: ReadonlyMap<string, JobFacts>,
-  outcomes: readonly JobOutcome[],
-  starts: readonly StartedJob[],
+  { ended: outcomes, started: starts }: JobWork,
+  changes: CountChanges,
 ) {
   const { crawlerId, purges, epoch, now } = writing;
   /** The jobs that are written. */
   const taken = new Set<string>();
-  /** Jobs that are removed, by what must be the same of those of one statement. */
-  const removed = new Map<string, { readonly filter: Document; readonly rids: string[] }>();
   const updates: UpdateOneModel<JobDocument>[] = [];
   const results: ResultDocument[] = [];
   const deliveries: DeliveryDocument[] = [];
   const ended = new Set<JobOutcome>();
-  const started: { readonly start: StartedJob; readonly facts: JobFacts }[] = [];
-  /** The starts that an earlier try of the turn has written. */
-  const repeated: StartedJob[] = [];
-  const changes = createCountChanges();
+  /** Those that are in flight, also by an earlier try of the turn. */
+  const started = new Set<StartedJob>();
   /** The jobs that leave the queue for good. */
   const gone: { readonly rid: string; readonly uniqueKey: string | undefined }[] = [];
 
@@ -63,14 +83,10 @@ export function jobWrites(
     ended.add(outcome);
     const { proxyBytes = 0 } = outcome;
     if (proxyBytes > 0) changes.addDay('proxyBytes', proxyBytes);
-    const { size, state, attempt } = job;
+    const { size, state } = job;
     const isPurged = job.gen !== purges;
-    if (isEnd(outcome) || isPurged) {
-      const filter = { attempt, ...inState(job), ...(outcome.timedOut ? { expires: true } : {}) };
-      const kind = JSON.stringify(filter);
-      getOrInsert(removed, kind, () => ({ filter, rids: [] })).rids.push(rid);
-      gone.push({ rid, uniqueKey: job.uniqueKey });
-    } else updates.push(returnUpdate(outcome, job, now));
+    if (isEnd(outcome) || isPurged) gone.push({ rid, uniqueKey: job.uniqueKey });
+    else updates.push(returnUpdate(outcome, job, now));
     if (isEnd(outcome)) {
       const { batchId } = job;
       changes.addResult(job, outcome, chargedRecordBytes(outcome.record));
@@ -89,40 +105,25 @@ export function jobWrites(
     const job = facts.get(rid);
     if (job === undefined || taken.has(rid) || epoch === undefined) continue;
     if (job.state === 'running') {
-      if (job.attempt === attempt && job.epoch === epoch) repeated.push(start);
+      if (job.attempt === attempt && job.epoch === epoch) started.add(start);
       continue;
     }
     if (job.attempt !== attempt - 1 || job.gen !== purges) continue;
     taken.add(rid);
-    started.push({ start, facts: job });
+    started.add(start);
     updates.push(startUpdate(start, job, epoch));
     const { size, state } = job;
     changes.move(size, state, 'running');
   }
 
-  return {
-    removed: [...removed.values()],
-    updates,
-    results,
-    deliveries,
-    ended,
-    started,
-    repeated,
-    gone,
-    changes,
-  };
+  return { updates, results, deliveries, ended, started, gone };
 }
 
 /** Whether the job is in the attempt, and the state, that its end names. */
-function isExpected(outcome: JobOutcome, { attempt, state }: JobFacts): boolean {
-  if (outcome.timedOut === true) return state !== 'running' && attempt === outcome.attempt;
+function isExpected(outcome: JobOutcome, { attempt, state, expires }: JobFacts): boolean {
+  if (outcome.timedOut === true) return expires === true && attempt === outcome.attempt;
   if (state === 'running') return attempt === outcome.attempt;
   return outcome.startedAt !== undefined && attempt === outcome.attempt - 1;
-}
-
-/** Names no field of a partial index, so that the server goes by the `_id`s. */
-function inState({ state }: Pick<JobFacts, 'state'>): Document {
-  return { state: state === 'running' ? state : { $in: ['waiting', 'retrying'] } };
 }
 
 function startUpdate(
@@ -132,7 +133,7 @@ function startUpdate(
 ): UpdateOneModel<JobDocument> {
   const first = facts.retry === 0 ? { firstTriedAt: startedAt } : {};
   return {
-    filter: { _id: rid, ...inState(facts), attempt: facts.attempt },
+    filter: { _id: rid },
     update: {
       $set: { state: 'running', attempt, epoch, ...first },
       $unset: { queued: 1, expires: 1 },
@@ -146,7 +147,7 @@ function returnUpdate(
   now: Date,
 ): UpdateOneModel<JobDocument> {
   const { rid, attempt, startedAt, dueAt: due = now } = outcome;
-  const filter = { _id: rid, ...inState(facts), attempt: facts.attempt };
+  const filter = { _id: rid };
   if (outcome.kind === 'release') return { filter, update: untriedUpdate({ due, attempt }) };
   const { failure, climbed, tries, crashed } = outcome;
   const first = startedAt !== undefined && facts.retry === 0 ? { firstTriedAt: startedAt } : {};
@@ -189,12 +190,4 @@ function toDelivery(
     epoch: isHeld(outcome) ? epoch : undefined,
     batchId,
   });
-}
-
-/** A write that found fewer documents than it names. */
-export class Mismatch extends Error {}
-
-/** Throws {@link Mismatch} unless as many documents were found as were named. */
-export function expectAll(found: number, named: number): void {
-  if (found !== named) throw new Mismatch();
 }

@@ -1,36 +1,32 @@
 import type { ClientSession, Collection, UpdateOneModel } from 'mongodb';
 import { toWall } from '../../domain/clock.ts';
-import { defined } from '../../domain/defined.ts';
-import { databaseUnavailable } from '../../domain/errors.ts';
 import { isShare } from '../share-store.ts';
-import type { DeliveryOutcome, JobOutcome, QueueStore, StartedJob } from '../store.ts';
+import type { DeliveryOutcome, JobOutcome, QueueStore } from '../store.ts';
 import { countBatchEnds } from './batch-parts.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { settleUpdate } from './deliveries.ts';
-import { expectAll, type JobWrites, jobWrites, Mismatch } from './endings.ts';
-import type { KnownJobs } from './job-facts.ts';
-import type { Lane, Lanes } from './lanes.ts';
+import { JOB_FACTS, type JobFacts, type JobWork, type JobWrites, jobWrites } from './endings.ts';
+import type { Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
 import { readPurges } from './queue-reads.ts';
 import { freeKeys } from './unique-keys.ts';
 
 /** What one transaction writes of a crawler. */
-export interface Work {
-  readonly ended: readonly JobOutcome[];
-  readonly started: readonly StartedJob[];
+export interface Work extends JobWork {
   readonly settled: readonly DeliveryOutcome[];
   /** Due deliveries that the lease claims. */
   readonly claimed: readonly string[];
 }
 
 /** What of it was written. */
-export interface Written extends Pick<JobWrites, 'ended' | 'started' | 'repeated'> {
+export interface Written extends Pick<JobWrites, 'ended' | 'started'> {
   readonly settled: ReadonlySet<DeliveryOutcome>;
 }
 
-type Crawler = Pick<CrawlerDocument, '_id' | 'accountId' | 'purges'>;
+/** What is written of a crawler that is gone. */
+export const NOTHING: Written = { ended: new Set(), started: new Set(), settled: new Set() };
 
-const MAX_MISMATCHES = 10;
+type Crawler = Pick<CrawlerDocument, '_id' | 'accountId' | 'purges'>;
 
 /**
  * Writes as much of the work as is in the state that it names, in one transaction, under the lease
@@ -44,125 +40,117 @@ export type WriteWork = (
 ) => Promise<Written>;
 
 /** Creates what writes the work of turns, and what is finished outside of one. */
-export function createWriteWork(
-  collections: Collections,
-  lanes: Lanes,
-  known: KnownJobs,
-): WriteWork {
+export function createWriteWork(collections: Collections, lanes: Lanes): WriteWork {
   const { jobs, deliveries, results } = collections;
 
-  async function apply(
+  async function readFacts(
+    crawlerId: string,
+    rids: readonly string[],
     session: ClientSession,
-    writes: JobWrites,
-    settled: readonly DeliveryOutcome[],
-    { lane, now, keptAt }: { readonly lane: Lane; readonly now: Date; readonly keptAt: Date },
-  ): Promise<void> {
-    const { crawlerId } = lane;
-    for (const { filter, rids } of writes.removed) {
-      const gone = await jobs.deleteMany({ _id: { $in: [...rids] }, ...filter }, { session });
-      expectAll(gone.deletedCount, rids.length);
-    }
-    await freeKeys(collections, crawlerId, writes.gone, 'ended', session);
-    await countBatchEnds(collections, lane, { ends: writes.changes.batchEnds, keptAt }, session);
-    if (writes.results.length > 0) await results.insertMany(writes.results, { session });
-    if (writes.deliveries.length > 0) await deliveries.insertMany(writes.deliveries, { session });
-    await updateEach(jobs, writes.updates, session);
-    const settlements = settled.map((each) => settleUpdate(each, now));
-    await updateEach(deliveries, settlements, session);
+  ): Promise<ReadonlyMap<string, JobFacts>> {
+    if (rids.length === 0) return new Map();
+    const found: JobFacts[] = await jobs
+      .find({ _id: { $in: [...rids] }, crawlerId }, { ...inOneReply(rids, JOB_FACTS), session })
+      .toArray();
+    return new Map(found.map((each) => [each._id, each]));
   }
 
   /** The outcomes of deliveries that still are in the attempt named. */
-  async function stillSent(outcomes: readonly DeliveryOutcome[]): Promise<DeliveryOutcome[]> {
-    if (outcomes.length === 0) return [];
+  async function stillSent(
+    outcomes: readonly DeliveryOutcome[],
+    session: ClientSession,
+  ): Promise<Set<DeliveryOutcome>> {
+    if (outcomes.length === 0) return new Set();
+    const rids = outcomes.map(({ rid }) => rid);
+    const fields = { attempt: 1, crawlerId: 1 } as const;
     const found = await deliveries
-      .find(
-        { _id: { $in: outcomes.map(({ rid }) => rid) }, state: 'sending' },
-        { projection: { attempt: 1, crawlerId: 1 } },
-      )
+      .find({ _id: { $in: rids }, state: 'sending' }, { ...inOneReply(rids, fields), session })
       .toArray();
     const sent = new Map(found.map((each) => [each._id, each]));
-    return outcomes.filter(({ rid, attempt, crawlerId }) => {
+    const still = outcomes.filter(({ rid, attempt, crawlerId }) => {
       const delivery = sent.get(rid);
       sent.delete(rid);
       return delivery?.attempt === attempt && delivery.crawlerId === crawlerId;
     });
+    return new Set(still);
   }
 
   return async (crawler, work, now, epoch) => {
+    const { ended, started, settled, claimed } = work;
+    if ([ended, started, settled, claimed].every(({ length }) => length === 0)) return NOTHING;
     const { _id: crawlerId, accountId, purges } = crawler;
     const keptAt = toWall(collections.time, now);
     const writing = { crawlerId, accountId, purges, now, keptAt, epoch };
-    let { settled } = work;
-    for (let tries = 1; ; tries += 1) {
-      const facts = await known.take(crawlerId, [...work.ended, ...work.started]);
-      const writes = jobWrites(writing, facts, work.ended, work.started);
-      const { ended, started, repeated } = writes;
-      const written = { ended, started, repeated, settled: new Set(settled) };
-      const changes = [writes.gone, writes.updates, settled, work.claimed];
-      if (changes.every(({ length }) => length === 0)) return written;
-      for (const each of settled) writes.changes.addSettled(each);
-      const lane = await lanes.enlist(crawlerId, 'turn', now, epoch);
-      try {
-        await lanes.write(
-          lane,
-          { gen: purges, epoch, accountId, now },
-          async (session) => {
-            await apply(session, writes, settled, { lane, now, keptAt });
-            if (work.claimed.length > 0) {
-              await deliveries.updateMany(
-                { _id: { $in: [...work.claimed] }, state: 'due' },
-                { $set: { state: 'sending', epoch: epoch as number }, $inc: { attempt: 1 } },
-                { session },
-              );
-            }
-          },
-          writes.changes,
-        );
-      } catch (error) {
-        if (!(error instanceof Mismatch)) throw error;
-        if (tries === MAX_MISMATCHES) throw databaseUnavailable(undefined, error);
-        settled = await stillSent(settled);
-        continue;
-      }
-      for (const { start, facts: before } of started) {
-        known.note(start.rid, {
-          ...before,
-          attempt: start.attempt,
-          state: 'running',
-          ...defined({ epoch }),
-        });
-      }
-      await wakeOthers(crawlerId, writes, settled, now, epoch);
-      return written;
-    }
+    const rids = [...ended, ...started].map(({ rid }) => rid);
+    const lane = await lanes.enlist(crawlerId, 'turn', now, epoch);
+    // What another write has changed since the snapshot is a conflict.
+    const { writes, sent } = await lanes.write(
+      lane,
+      { gen: purges, epoch, accountId, now },
+      async (session, changes) => {
+        const facts = await readFacts(crawlerId, rids, session);
+        const sent = await stillSent(settled, session);
+        const writes = jobWrites(writing, facts, { ended, started }, changes);
+        for (const each of sent) changes.addSettled(each);
+        if (writes.gone.length > 0) {
+          const gone = writes.gone.map(({ rid }) => rid);
+          await jobs.deleteMany({ _id: { $in: gone } }, { session });
+        }
+        await freeKeys(collections, crawlerId, writes.gone, 'ended', session);
+        await countBatchEnds(collections, lane, { ends: changes.batchEnds, keptAt }, session);
+        if (writes.results.length > 0) await results.insertMany(writes.results, { session });
+        if (writes.deliveries.length > 0) {
+          await deliveries.insertMany(writes.deliveries, { session });
+        }
+        await updateEach(jobs, writes.updates, session);
+        const settlements = [...sent].map((each) => settleUpdate(each, now));
+        await updateEach(deliveries, settlements, session);
+        if (claimed.length > 0) {
+          await deliveries.updateMany(
+            { _id: { $in: [...claimed] }, state: 'due' },
+            { $set: { state: 'sending', epoch: epoch as number }, $inc: { attempt: 1 } },
+            { session },
+          );
+        }
+        return { writes, sent };
+      },
+    );
+    await wakeOthers(crawlerId, writes, sent, now, epoch);
+    return { ended: writes.ended, started: writes.started, settled: sent };
   };
 
   /** Tells those who deliver for the crawler of what is due. */
   async function wakeOthers(
     crawlerId: string,
     { deliveries: made }: JobWrites,
-    settled: readonly DeliveryOutcome[],
+    settled: ReadonlySet<DeliveryOutcome>,
     now: Date,
     epoch: number | undefined,
   ): Promise<void> {
     const isHelper = epoch !== undefined && isShare({ epoch });
-    const again = isHelper && settled.some(({ kind }) => kind === 'retry' || kind === 'release');
+    const again =
+      isHelper && [...settled].some(({ kind }) => kind === 'retry' || kind === 'release');
     if (again || made.some(({ state }) => state === 'due')) {
       await wakeNow(collections, crawlerId, now, 'delivery');
     }
   }
 }
 
-/** Updates documents, each of which must still be as its filter says. */
+/** Reads as many documents as there are ids in one reply. */
+function inOneReply<Fields>(ids: readonly string[], projection: Fields) {
+  return { projection, batchSize: ids.length + 1 };
+}
+
 async function updateEach<T extends object>(
   collection: Collection<T>,
   updates: readonly UpdateOneModel<T>[],
   session: ClientSession,
 ): Promise<void> {
   if (updates.length === 0) return;
-  const statements = updates.map((updateOne) => ({ updateOne }));
-  const { matchedCount } = await collection.bulkWrite(statements, { session });
-  expectAll(matchedCount, updates.length);
+  await collection.bulkWrite(
+    updates.map((updateOne) => ({ updateOne })),
+    { session },
+  );
 }
 
 /** Creates `QueueStore.finish`. */

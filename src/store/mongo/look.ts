@@ -8,7 +8,6 @@ import type { HostsLook, LookReceipt, QueueLook } from '../store.ts';
 import type { Collections, CrawlerDocument, JobDocument } from './collections.ts';
 import { type HostMarks, type HostRange, isWithin, type ReadRange } from './host-marks.ts';
 import { toJob } from './job-document.ts';
-import type { KnownJobs } from './job-facts.ts';
 import { FIRST_DUE } from './lease.ts';
 
 /** What a look has found. */
@@ -34,7 +33,7 @@ function ofDigits(digits: string | undefined): Filter<JobDocument> {
 /** Finds due jobs; see `QueueLook`. */
 export async function look(
   collections: Collections,
-  { known, marks }: { readonly known: KnownJobs; readonly marks: HostMarks },
+  marks: HostMarks,
   crawler: Pick<CrawlerDocument, '_id' | 'purges' | 'hasPriorities'>,
   wanted: QueueLook,
   now: Date,
@@ -58,7 +57,6 @@ export async function look(
           { ...wanted, hosts },
           now,
         );
-  for (const document of documents) known.note(document._id, document);
   if (hosts === undefined) {
     const met = documents.map(({ host }) => host);
     // What was pushed before and is not here has been crawled, or is not due.

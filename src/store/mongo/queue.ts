@@ -2,7 +2,6 @@ import type { QueueStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { createFinish, createWriteWork } from './finish.ts';
 import { createHostMarks } from './host-marks.ts';
-import { createKnownJobs } from './job-facts.ts';
 import type { Lanes } from './lanes.ts';
 import { createLeases } from './leases.ts';
 import { createPush } from './push.ts';
@@ -12,9 +11,8 @@ import { createTurn } from './turn.ts';
 
 /** The queue: pushes, leases, claims and the ends of jobs. */
 export function createQueue(collections: Collections, lanes: Lanes): QueueStore {
-  const known = createKnownJobs(collections);
   const marks = createHostMarks();
-  const writeWork = createWriteWork(collections, lanes, known);
+  const writeWork = createWriteWork(collections, lanes);
   const push = createPush(collections, lanes);
   return {
     push(request, limits, now) {
@@ -25,7 +23,7 @@ export function createQueue(collections: Collections, lanes: Lanes): QueueStore 
       return push(request, limits, now);
     },
     ...createLeases(collections, lanes),
-    turn: createTurn(collections, lanes, { known, marks }, writeWork),
+    turn: createTurn(collections, lanes, marks, writeWork),
     finish: createFinish(collections, lanes, writeWork),
     ...createQueueReads(collections),
     deleteJob: async (crawlerId, rid, now) =>

@@ -3,9 +3,8 @@ import { heldDeliveries } from '../held-deliveries.ts';
 import type { Lease, QueueStore, TurnReceipt, TurnWork } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { dueDeliveries, readClaimed } from './deliveries.ts';
-import type { WriteWork, Written } from './finish.ts';
+import { NOTHING, type WriteWork } from './finish.ts';
 import type { HostMarks } from './host-marks.ts';
-import type { KnownJobs } from './job-facts.ts';
 import type { Lanes } from './lanes.ts';
 import { nextDelivery } from './lease.ts';
 import { isHeld } from './leases.ts';
@@ -24,16 +23,13 @@ const STATE_FIELDS = {
   shares: 1,
 } as const;
 
-/** What is written of a crawler that is gone. */
-const NOTHING: Written = { ended: new Set(), started: [], repeated: [], settled: new Set() };
-
 type CrawlerState = Pick<CrawlerDocument, '_id' | keyof typeof STATE_FIELDS>;
 
 /** Creates `QueueStore.turn`. */
 export function createTurn(
   collections: Collections,
   lanes: Lanes,
-  memory: { readonly known: KnownJobs; readonly marks: HostMarks },
+  marks: HostMarks,
   writeWork: WriteWork,
 ): QueueStore['turn'] {
   async function takeTurn(lease: Lease, work: TurnWork, now: Date): Promise<TurnReceipt> {
@@ -62,12 +58,11 @@ export function createTurn(
             now,
             isOurs ? lease.epoch : undefined,
           );
-    const begun = new Set([...written.repeated, ...written.started.map(({ start }) => start)]);
     const verdicts = ended.map((each) => (written.ended.has(each) ? 'won' : 'lost'));
     const [{ claimed, nextDeliveryAt }, found] = await Promise.all([
       readDeliveries(lease, due),
       work.look !== undefined && isOurs && !paused
-        ? look(collections, memory, state, work.look, now)
+        ? look(collections, marks, state, work.look, now)
         : { jobs: [], hasMore: false, nextDueAt: undefined },
     ]);
     return {
@@ -76,7 +71,7 @@ export function createTurn(
       held: isOurs ? heldDeliveries(ended, verdicts, toWall(collections.time, now)) : [],
       claimed,
       nextDeliveryAt,
-      lost: started.filter((each) => !begun.has(each)).map(({ rid }) => rid),
+      lost: started.filter((each) => !written.started.has(each)).map(({ rid }) => rid),
       ...found,
       leaseLost: !isOurs,
       paused,
