@@ -1,7 +1,6 @@
 import type { CounterName } from '../domain/crawler.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../domain/durations.ts';
 import type { HostsLook, QueueLook } from './queue-store.ts';
-import type { PauseChange } from './store.ts';
 
 // What both stores do alike, whatever their database.
 
@@ -33,14 +32,6 @@ export interface Pauses {
   readonly pausedByUser: boolean;
   readonly pausedByMonitor: boolean;
 }
-
-/** What each change sets. It changes nothing, and reports so, when all of it is set already. */
-export const pauseChanges: Readonly<Record<PauseChange, Partial<Pauses>>> = {
-  user_pause: { pausedByUser: true },
-  user_unpause: { pausedByUser: false, pausedByMonitor: false },
-  monitor_pause: { pausedByMonitor: true },
-  monitor_resume: { pausedByMonitor: false },
-};
 
 /** The pauses that hold back each kind of a crawler's work. */
 export const heldBackBy = {

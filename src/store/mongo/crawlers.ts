@@ -2,12 +2,18 @@ import type { Filter } from 'mongodb';
 import { toWall } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { assertEtag } from '../../domain/crawler-etag.ts';
-import { settingNames, toStoredSettings } from '../../domain/crawler-settings.ts';
+import { toStoredSettings } from '../../domain/crawler-settings.ts';
 import { defined } from '../../domain/defined.ts';
 import { DomainError, databaseUnavailable } from '../../domain/errors.ts';
+import {
+  type CrawlerChange,
+  changedAt,
+  hostPauseChange,
+  pauseChange,
+  secretsChange,
+} from '../crawler-changes.ts';
 import { quotaShare, UNLIMITED } from '../crawler-quota.ts';
-import { pauseChanges } from '../rules.ts';
-import type { CrawlerQuota, CrawlerStore, PauseChange } from '../store.ts';
+import type { CrawlerQuota, CrawlerStore } from '../store.ts';
 import { countCrawlers } from './account-quota.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
@@ -36,10 +42,19 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
     return document === null ? undefined : toCrawler(document);
   }
 
-  /** A crawler after a change that found it to be changed, or did not. */
-  async function changedTo(document: CrawlerDocument | null, crawlerId: string) {
-    const crawler = document === null ? await one({ _id: crawlerId }) : toCrawler(document);
-    return crawler && { crawler, changed: document !== null };
+  /** Changes what is not a setting. The runs of the crawler are told. */
+  async function change(crawlerId: string, to: CrawlerChange, now: Date) {
+    for (;;) {
+      const crawler = await one({ _id: crawlerId });
+      if (crawler === undefined) return undefined;
+      const next = to(crawler, kept(now));
+      if (next === undefined) return { crawler, changed: false };
+      const { matchedCount } = await collections.crawlers.updateOne(
+        sameVersion(crawler),
+        replacing(next),
+      );
+      if (matchedCount > 0) return { crawler: next, changed: true };
+    }
   }
 
   /** Takes back what was counted in an account, unless that is gone with its counters. */
@@ -95,13 +110,13 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
 
     async update(crawlerId, patch, now, quota = UNLIMITED, etag) {
       const { callbackUrl } = patch;
-      const set = { ...toStoredSettings(patch), ...defined({ callbackUrl }), updatedAt: kept(now) };
+      const set = { ...toStoredSettings(patch), ...defined({ callbackUrl }) };
       for (;;) {
-        const before = await collections.crawlers.findOne({ _id: crawlerId });
-        if (before === null) return undefined;
-        assertEtag(toCrawler(before), etag);
-        const { accountId, name, concurrency } = before;
-        const wanted = quotaShare({ name, concurrency: patch.concurrency ?? concurrency });
+        const before = await one({ _id: crawlerId });
+        if (before === undefined) return undefined;
+        assertEtag(before, etag);
+        const { accountId } = before;
+        const wanted = quotaShare({ ...before, ...patch });
         const share = {
           crawlers: 0,
           concurrency: wanted.concurrency - quotaShare(before).concurrency,
@@ -109,12 +124,8 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
         const counts = share.concurrency !== 0;
         if (counts) await countCrawlers(collections, accountId, share, { ...UNLIMITED, ...quota });
         const document = await collections.crawlers.findOneAndUpdate(
-          {
-            _id: crawlerId,
-            ...(counts ? { concurrency } : {}),
-            ...(etag === undefined ? {} : sameSettings(before)),
-          },
-          { $set: set },
+          sameVersion(before),
+          { $set: { ...set, updatedAt: changedAt(before, kept(now)) } },
           { returnDocument: 'after' },
         );
         if (document !== null) return toCrawler(document);
@@ -123,48 +134,17 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
       }
     },
 
-    async replaceSecrets(crawlerId, newest, secrets, now) {
-      const document = await collections.crawlers.findOneAndUpdate(
-        { _id: crawlerId, 'webhookSecrets.0.secret': newest ?? { $exists: false } },
-        { $set: { webhookSecrets: secrets, updatedAt: kept(now) } },
-        { returnDocument: 'after' },
-      );
-      return changedTo(document, crawlerId);
+    replaceSecrets: (crawlerId, newest, secrets, now) =>
+      change(crawlerId, secretsChange(newest, secrets), now),
+
+    async setPaused(crawlerId, to, now, reason) {
+      const changed = await change(crawlerId, pauseChange(to, reason), now);
+      if (changed?.changed === true) await setWake(collections, crawlerId);
+      return changed;
     },
 
-    async setPaused(crawlerId, change, now, reason) {
-      const set = pauseChanges[change];
-      const differs = Object.entries(set).map(([pause, paused]) => ({ [pause]: !paused }));
-      const document = await collections.crawlers.findOneAndUpdate(
-        { _id: crawlerId, $or: differs },
-        [
-          {
-            $set: {
-              ...set,
-              pausedAt: pausedAt(change, kept(now)),
-              pauseReason: pauseReason(change, reason),
-              updatedAt: kept(now),
-              wakes: { $add: ['$wakes', 1] },
-            },
-          },
-        ],
-        { returnDocument: 'after' },
-      );
-      if (document !== null) await setWake(collections, crawlerId);
-      return changedTo(document, crawlerId);
-    },
-
-    async setHostPaused(crawlerId, host, paused, now) {
-      const document = await collections.crawlers.findOneAndUpdate(
-        { _id: crawlerId, pausedHosts: paused ? { $ne: host } : host },
-        {
-          ...(paused ? { $push: { pausedHosts: host } } : { $pull: { pausedHosts: host } }),
-          $set: { updatedAt: kept(now) },
-        },
-        { returnDocument: 'after' },
-      );
-      return changedTo(document, crawlerId);
-    },
+    setHostPaused: (crawlerId, host, paused, now) =>
+      change(crawlerId, hostPauseChange(host, paused), now),
 
     remove: (crawlerId) =>
       lanes.runExclusive(crawlerId, async () => {
@@ -237,25 +217,24 @@ function negated({ crawlers, concurrency }: CrawlerQuota): CrawlerQuota {
   return { crawlers: -crawlers, concurrency: -concurrency };
 }
 
-// While both pauses hold, the user's is the one that is shown.
-function pausedAt(change: PauseChange, now: Date) {
-  if (change === 'user_unpause') return '$$REMOVE';
-  const pauses = change === 'user_pause' || change === 'monitor_pause';
-  return { $cond: ['$pausedByUser', '$pausedAt', pauses ? now : '$$REMOVE'] };
+/** Matches the crawler unless it has changed since it was read. */
+function sameVersion({ crawlerId, updatedAt }: Pick<Crawler, 'crawlerId' | 'updatedAt'>) {
+  return { _id: crawlerId, updatedAt };
 }
 
-function pauseReason(change: PauseChange, reason: string | undefined) {
-  if (change === 'user_pause') return '$pauseReason';
-  return change === 'monitor_pause' && reason !== undefined ? { $literal: reason } : '$$REMOVE';
-}
-
-/** Matches the crawler while it has the settings that it had when it was read. */
-function sameSettings(before: CrawlerDocument): Filter<CrawlerDocument> {
-  const names = ['callbackUrl', ...settingNames] as const;
-  return Object.fromEntries(
-    names.map((name) => [
-      name,
-      before[name] === undefined ? { $exists: false } : { $eq: before[name] },
-    ]),
-  );
+/** The write of what a {@link CrawlerChange} changes. */
+function replacing(next: Crawler) {
+  const { pausedByUser, pausedByMonitor, webhookSecrets, updatedAt } = next;
+  const optional = Object.entries({
+    pausedAt: next.pausedAt,
+    pauseReason: next.pauseReason,
+    pausedHosts: next.pausedHosts,
+  });
+  const absent = optional.filter(([, value]) => value === undefined);
+  const $set = { pausedByUser, pausedByMonitor, webhookSecrets, updatedAt };
+  return {
+    $set: { ...$set, ...defined(Object.fromEntries(optional)) },
+    $unset: Object.fromEntries(absent.map(([name]) => [name, '' as const])),
+    $inc: { wakes: 1 },
+  };
 }

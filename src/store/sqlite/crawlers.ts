@@ -1,16 +1,22 @@
 import type { TokenType } from '../../domain/account.ts';
 import { toWall } from '../../domain/clock.ts';
-import type { Crawler, CrawlerCounters, WebhookSecret } from '../../domain/crawler.ts';
+import type { Crawler, CrawlerCounters } from '../../domain/crawler.ts';
 import { assertEtag } from '../../domain/crawler-etag.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
 import { invalidToken } from '../../domain/errors.ts';
 import { exceedsLimit } from '../../domain/quotas.ts';
+import {
+  type CrawlerChange,
+  changedAt,
+  hostPauseChange,
+  pauseChange,
+  secretsChange,
+} from '../crawler-changes.ts';
 import { crawlerQuotaExceeded, quotaShare, UNLIMITED } from '../crawler-quota.ts';
-import { type Pauses, pauseChanges } from '../rules.ts';
 import type { CrawlerPatch, CrawlerQuota, CrawlerStore, Paging, PauseChange } from '../store.ts';
 import { secretsText, settingsText, toCounters, toCrawler } from './crawler-row.ts';
 import type { InThread } from './in-thread.ts';
-import { isLeased, pauseColumns, setWake } from './lease.ts';
+import { isLeased, setWake } from './lease.ts';
 import { claimProbes, lateProbes, noteProbes, postponeProbes } from './probes.ts';
 import { insertRow, type Sql } from './sql.ts';
 import { beginSweep } from './sweep.ts';
@@ -121,84 +127,43 @@ function update(
     'UPDATE crawlers SET callback_url = ?, settings = ?, updated_at = ? WHERE crawler_id = ?',
     next.callbackUrl ?? null,
     settingsText(next),
-    toWall(sql, now).getTime(),
+    changedAt(crawler, toWall(sql, now)).getTime(),
     crawlerId,
   );
   return getCrawler(sql, crawlerId);
 }
 
-function replaceSecrets(
+/** Changes what is not a setting. */
+function change(
   sql: Sql,
   crawlerId: string,
-  newest: string | undefined,
-  webhookSecrets: readonly WebhookSecret[],
+  to: CrawlerChange,
   now: Date,
 ): { crawler: Crawler; changed: boolean } | undefined {
   const crawler = getCrawler(sql, crawlerId);
   if (crawler === undefined) return undefined;
-  if (crawler.webhookSecrets[0]?.secret !== newest) return { crawler, changed: false };
-  const updatedAt = toWall(sql, now);
+  const next = to(crawler, toWall(sql, now));
+  if (next === undefined) return { crawler, changed: false };
   sql.run(
-    'UPDATE crawlers SET webhook_secrets = ?, updated_at = ? WHERE crawler_id = ?',
-    secretsText(webhookSecrets),
-    updatedAt.getTime(),
+    `UPDATE crawlers SET paused_by_user = ?, paused_by_monitor = ?, paused_at = ?, pause_reason = ?,
+      paused_hosts = ?, webhook_secrets = ?, updated_at = ? WHERE crawler_id = ?`,
+    Number(next.pausedByUser),
+    Number(next.pausedByMonitor),
+    next.pausedAt?.getTime() ?? null,
+    next.pauseReason ?? null,
+    JSON.stringify(next.pausedHosts ?? []),
+    secretsText(next.webhookSecrets),
+    next.updatedAt.getTime(),
     crawlerId,
   );
-  return { crawler: { ...crawler, webhookSecrets, updatedAt }, changed: true };
+  return { crawler: next, changed: true };
 }
 
-function setPaused(
-  sql: Sql,
-  crawlerId: string,
-  change: PauseChange,
-  now: Date,
-  reason?: string,
-): { crawler: Crawler; changed: boolean } | undefined {
-  const flags = Object.entries(pauseChanges[change]).map(
-    ([pause, paused]) => [pauseColumns[pause as keyof Pauses], Number(paused)] as const,
-  );
-  const set = flags.map(([column, value]) => `${column} = ${value}`).join(', ');
-  const differs = flags.map(([column, value]) => `${column} <> ${value}`).join(' OR ');
-  // While both pauses hold, the user's is the one that is shown.
-  const sinceUser = 'iif(paused_by_user = 1, paused_at, ?)';
-  const keptMs = toWall(sql, now).getTime();
-  const pauses = change === 'user_pause' || change === 'monitor_pause';
-  const changed =
-    sql.run(
-      `UPDATE crawlers SET ${set}, paused_at = ${change === 'user_unpause' ? '?' : sinceUser},
-        pause_reason = ${change === 'user_pause' ? 'coalesce(?, pause_reason)' : '?'}, updated_at = ?
-        WHERE crawler_id = ? AND (${differs})`,
-      pauses ? keptMs : null,
-      change === 'monitor_pause' ? (reason ?? null) : null,
-      keptMs,
-      crawlerId,
-    ) > 0;
-  const crawler = getCrawler(sql, crawlerId);
-  if (crawler === undefined) return undefined;
+function setPaused(sql: Sql, crawlerId: string, to: PauseChange, now: Date, reason?: string) {
+  const changed = change(sql, crawlerId, pauseChange(to, reason), now);
   // While leased, keep `wake_at`: it is the safety net if the holder crashes. `release` sets it.
-  if (changed && !isLeased(sql, crawlerId, now)) setWake(sql, crawlerId);
-  return { crawler, changed };
-}
-
-function setHostPaused(
-  sql: Sql,
-  crawlerId: string,
-  host: string,
-  paused: boolean,
-  now: Date,
-): { crawler: Crawler; changed: boolean } | undefined {
-  const crawler = getCrawler(sql, crawlerId);
-  if (crawler === undefined) return undefined;
-  const hosts = crawler.pausedHosts ?? [];
-  if (hosts.includes(host) === paused) return { crawler, changed: false };
-  const pausedHosts = paused ? [...hosts, host] : hosts.filter((each) => each !== host);
-  sql.run(
-    'UPDATE crawlers SET paused_hosts = ?, updated_at = ? WHERE crawler_id = ?',
-    JSON.stringify(pausedHosts),
-    toWall(sql, now).getTime(),
-    crawlerId,
-  );
-  return { crawler: getCrawler(sql, crawlerId) ?? crawler, changed: true };
+  if (changed?.changed === true && !isLeased(sql, crawlerId, now)) setWake(sql, crawlerId);
+  return changed;
 }
 
 function remove(sql: Sql, crawlerId: string): { purged: number } | undefined {
@@ -256,9 +221,11 @@ export const crawlers = {
   get: getCrawler,
   list,
   update,
-  replaceSecrets,
+  replaceSecrets: (sql, crawlerId, newest, secrets, now) =>
+    change(sql, crawlerId, secretsChange(newest, secrets), now),
   setPaused,
-  setHostPaused,
+  setHostPaused: (sql, crawlerId, host, paused, now) =>
+    change(sql, crawlerId, hostPauseChange(host, paused), now),
   remove,
   counters,
   claimProbes,

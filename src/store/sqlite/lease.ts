@@ -6,7 +6,7 @@ import { createCounts } from './counts.ts';
 import { type Sql, type SqlValue, toOptionalDate } from './sql.ts';
 
 /** The columns of a crawler's pauses. */
-export const pauseColumns: Readonly<Record<keyof Pauses, string>> = {
+const pauseColumns: Readonly<Record<keyof Pauses, string>> = {
   pausedByUser: 'paused_by_user',
   pausedByMonitor: 'paused_by_monitor',
 };

@@ -115,7 +115,7 @@ export function crawlersContract(open: OpenStore): void {
         expect(await store.crawlers.get(crawlerId)).toEqual(changed);
         const politeness = { maxPerHost: 1, delayMs: 0, robotsTxt: false };
         const polite = await update({ politeness }, crawlerEtag(changed ?? made));
-        expect(polite).toEqual({ ...changed, politeness, updatedAt: at(5) });
+        expect(polite).toEqual({ ...changed, politeness, updatedAt: at(6) });
         const url = { callbackUrl: 'https://example.com/newer' };
         const moved = await update(url, crawlerEtag(polite ?? made));
         expect(moved).toMatchObject({ ...url, politeness });
@@ -176,6 +176,29 @@ export function crawlersContract(open: OpenStore): void {
           expect(done).toMatchObject({ changed, crawler: { pausedByUser, pausedByMonitor } });
         }
         expect(await store.crawlers.setPaused(newId(), 'user_pause', at(1))).toBeUndefined();
+      }),
+    );
+
+    test(
+      'have another moment of their change after each one, however fast they follow',
+      withStore(open, async ({ store: { crawlers }, crawler }) => {
+        const { crawlerId } = await crawler();
+        const moments = [(await crawlers.get(crawlerId))?.updatedAt];
+        await crawlers.update(crawlerId, { concurrency: 3 }, at(5));
+        moments.push((await crawlers.get(crawlerId))?.updatedAt);
+        await crawlers.setPaused(crawlerId, 'user_pause', at(5));
+        moments.push((await crawlers.get(crawlerId))?.updatedAt);
+        await crawlers.setHostPaused(crawlerId, 'a.example', true, at(5));
+        moments.push((await crawlers.get(crawlerId))?.updatedAt);
+        await crawlers.replaceSecrets(crawlerId, undefined, [{ secret: 'whsec_a' }], at(5));
+        moments.push((await crawlers.get(crawlerId))?.updatedAt);
+        expect(new Set(moments.map((each) => each?.getTime())).size).toBe(5);
+        // One that is not made has none.
+        await crawlers.setPaused(crawlerId, 'user_pause', at(5));
+        expect((await crawlers.get(crawlerId))?.updatedAt).toEqual(moments.at(-1));
+        // The clock was set back.
+        await crawlers.update(crawlerId, { concurrency: 4 }, at(-3_600_000));
+        expect((await crawlers.get(crawlerId))?.updatedAt).toEqual(at(-3_600_000));
       }),
     );
 
