@@ -3,9 +3,10 @@ import type { Crawler } from '../domain/crawler.ts';
 import { defined } from '../domain/defined.ts';
 import type { DueJob, QueuedJob } from '../domain/job.ts';
 import type { StoreTraits } from '../domain/store-traits.ts';
-import type { FairPool, Grant } from '../fairness/fair-pool.ts';
+import type { FairPool } from '../fairness/fair-pool.ts';
 import { createWaitingGrant } from '../fairness/waiting-grant.ts';
 import type { JobOutcome, QueueLook, StartedJob, TurnReceipt } from '../store/store.ts';
+import { type CrawlGrants, createCrawlRoom } from './crawl-room.ts';
 import type { DispatcherDeps } from './dispatcher-deps.ts';
 import type { HostLanes } from './host-lanes.ts';
 import type { HostNews } from './host-news.ts';
@@ -107,27 +108,14 @@ const LOOK_AGAIN_MS = 5_000;
 const LONGEST_TIMER_MS = 10_000;
 const NOTHING_KEPT: KeptPage = { held: [] };
 
-/** What a crawl holds of the pools: its slot, and memory for its page. */
-interface CrawlGrants {
-  readonly slot: Grant;
-  readonly base: Grant;
-}
-
 /** Makes a lane in which nothing is in flight. */
 export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   const { crawlerId, slots, memory, crawlBytes, logger, clock, lanes } = deps;
   const board = createJobBoard(deps.writeBytes, lanes);
   const ahead = createReadAhead({ crawlerId, memory, board, lanes, clock });
-  const waitingSlot = createWaitingGrant(slots, () => {
-    fill();
-    waitingSlot.take()?.release();
-    deps.onChange();
-  });
-  const waitingMemory = createWaitingGrant(memory, () => {
-    // There is as much for the next start, or for a look.
-    waitingMemory.take()?.release();
-    refill();
-  });
+  const room = createCrawlRoom({ slots, memory, onRoom: refill });
+  /** The next turn takes it. */
+  const lookMemory = createWaitingGrant(memory, deps.onChange);
   const unwatch = lanes.watch(deps.onChange, () => {
     if (!waits()) fill();
   });
@@ -137,7 +125,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   let timer: NodeJS.Timeout | undefined;
 
   /** Whether it waits for a slot, or for memory, that others use now. */
-  const waits = (): boolean => waitingSlot.waits || waitingMemory.waits;
+  const waits = (): boolean => room.waits || lookMemory.waits;
 
   /** Starts the crawl of the first job ahead, in its slot and with its memory. */
   function startCrawl(due: DueJob, by: Crawler, grants: CrawlGrants): void {
@@ -231,14 +219,9 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       const job = ahead.first(now);
       if (job === undefined) return fillLater();
       if (lanes.letOthersFirst(job, now.getTime())) continue;
-      const slot = waitingSlot.take() ?? slots.tryAcquire(claimant, 1);
-      if (slot === undefined) return waitingSlot.wait(claimant, 1);
-      const base = memory.tryAcquire(claimant, baseBytes(job));
-      if (base === undefined) {
-        slot.release();
-        return waitingMemory.wait(claimant, baseBytes(job));
-      }
-      startCrawl(job, crawler, { slot, base });
+      const grants = room.take(claimant, baseBytes(job));
+      if (grants === undefined) return;
+      startCrawl(job, crawler, grants);
     }
   }
 
@@ -265,11 +248,15 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
 
   /** Begins a look for a turn, or waits for memory for what it would find. */
   function beginLook(current: Crawler): QueueLook | undefined {
-    if (waits() || !ahead.wantsMore) return undefined;
-    const look = ahead.beginLook(current, deps.limit(current));
+    const granted = lookMemory.take();
+    if (waits() || !ahead.wantsMore) {
+      granted?.release();
+      return undefined;
+    }
+    const look = ahead.beginLook(current, deps.limit(current), granted);
     if (look === undefined) {
       const { accountId } = current;
-      waitingMemory.wait({ accountId, crawlerId }, crawlBytes);
+      lookMemory.wait({ accountId, crawlerId }, crawlBytes);
     }
     return look;
   }
@@ -277,8 +264,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   function stop(): void {
     stopped = true;
     clearTimeout(timer);
-    waitingSlot.cancel();
-    waitingMemory.cancel();
+    room.cancel();
+    lookMemory.cancel();
     ahead.clear();
   }
 
@@ -321,7 +308,10 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       const taken = board.take();
       const outcomes = taken.ended.map(({ outcome }) => outcome);
       const kept = new Map<string, KeptPage>(taken.ended.map((each) => [each.outcome.rid, each]));
-      if (!looks) ahead.rest(new Date(clock.now().getTime() + LOOK_AGAIN_MS));
+      if (!looks) {
+        lookMemory.cancel();
+        ahead.rest(new Date(clock.now().getTime() + LOOK_AGAIN_MS));
+      }
       const look = looks && !stopped ? beginLook(current) : undefined;
       return {
         ended: outcomes,

@@ -42,9 +42,13 @@ export interface ReadAhead {
   clear(): void;
   /**
    * The look that a turn takes, without the jobs of the board. Undefined when none is wanted, or
-   * when there is no memory for what it would find.
+   * when there is no memory for what it would find. `granted` is memory that was waited for.
    */
-  beginLook(crawler: Pick<Crawler, 'accountId'>, slots: number): QueueLook | undefined;
+  beginLook(
+    crawler: Pick<Crawler, 'accountId'>,
+    slots: number,
+    granted?: Grant,
+  ): QueueLook | undefined;
   /** Takes in what the look has found, if it was not given up. */
   endLook(receipt: LookReceipt): void;
   /** Gives the look up; does nothing after `endLook`. */
@@ -258,8 +262,11 @@ export function createReadAhead(deps: {
       cancelLook();
       expects = true;
     },
-    beginLook({ accountId }, slots) {
-      if (!expects || digits === '' || !hasRoom()) return undefined;
+    beginLook({ accountId }, slots, granted) {
+      if (!expects || digits === '' || !hasRoom()) {
+        granted?.release();
+        return undefined;
+      }
       setTarget(slots);
       const left = startable();
       lowest = left;
@@ -270,7 +277,8 @@ export function createReadAhead(deps: {
       const most = hasMore ? Math.max(rest, MIN_READ_AHEAD) : rest;
       const wanted = most * JOB_BYTES + BODY_BYTES;
       const bytes = Math.min(wanted, memory.available(claimant));
-      const room = bytes < JOB_BYTES ? undefined : memory.tryAcquire(claimant, bytes);
+      const acquire = () => (bytes < JOB_BYTES ? undefined : memory.tryAcquire(claimant, bytes));
+      const room = granted ?? acquire();
       if (room === undefined) return undefined;
       const limit = Math.min(most, Math.floor(room.amount / JOB_BYTES));
       expects = false;
