@@ -75,6 +75,8 @@ export interface CrawlLane {
   readonly isFull: boolean;
   /** Starts that no turn has taken yet. */
   readonly unwrittenStarts: number;
+  /** See `ReadAhead.opensMs`. */
+  readonly opensMs: number | undefined;
   /** When the next job falls due, as far as is known. */
   readonly nextDueAt: Date | undefined;
   /** The queue may have jobs that no look has found. */
@@ -294,6 +296,9 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     },
     get unwrittenStarts() {
       return board.unwrittenStarts;
+    },
+    get opensMs() {
+      return ahead.opensMs;
     },
     get nextDueAt() {
       return ahead.nextDueAt;

@@ -18,8 +18,8 @@ export interface CrawlRoom {
 }
 
 /**
- * Makes one that waits for nothing. It keeps a slot while it waits for memory: two lanes that gave back
- * what they have, and got in the line of the other, would pass both on for ever.
+ * Makes one that waits for nothing. It keeps a slot while it waits for memory. Two lanes that gave back
+ * what they have, to wait for what the other has, would pass both on for ever.
  */
 export function createCrawlRoom(deps: {
   readonly slots: FairPool;

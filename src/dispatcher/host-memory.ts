@@ -37,7 +37,12 @@ interface Counted {
   readonly countedMs: number;
 }
 
-/** Crawlers without a run whose hosts are remembered. */
+interface KnownLanes {
+  readonly crawlerId: string;
+  readonly lanes: HostLanes;
+}
+
+/** Crawlers without a run whose hosts are remembered. Those of further ones are read from their report. */
 const MAX_CRAWLERS = 100;
 /** Delay between a crawl and the next report, which is one write for all crawlers. */
 const SAVE_MS = 5_000;
@@ -53,10 +58,11 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   /** When something was forgotten that still holds back crawls. */
   let forgottenMs = Number.NEGATIVE_INFINITY;
   const changed = new Set<string>();
-  const memory = createLruMap<string, HostLanes>({
+  const memory = createLruMap<string, KnownLanes>({
     maxEntries: MAX_CRAWLERS,
-    isPinned: ({ isIdle, isWatched }) => !isIdle || isWatched,
-    onEvict(lanes) {
+    // What is evicted is in the last report.
+    isPinned: ({ crawlerId, lanes }) => !lanes.isIdle || lanes.isWatched || changed.has(crawlerId),
+    onEvict({ lanes }) {
       if (lanes.opensAt(nowMs()) !== undefined) forgottenMs = nowMs();
       lanes.close();
     },
@@ -70,10 +76,11 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
 
   const nowMs = (): number => clock.now().getTime();
 
-  async function learn(crawlerId: string, lanes: HostLanes): Promise<void> {
+  /** Learns what others have saved, and with `own` what this process has saved and forgotten. */
+  async function learn({ crawlerId, lanes }: KnownLanes, own = false): Promise<void> {
     try {
       for (const report of await hosts.reports(crawlerId)) {
-        if (report.processId !== processId) lanes.learn(report.hosts, nowMs());
+        if (own || report.processId !== processId) lanes.learn(report.hosts, nowMs());
       }
     } catch (error) {
       logger.debug({ err: error, crawler: crawlerId }, 'the reports on hosts were not read');
@@ -99,7 +106,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   /** The crawler with hosts put aside whose last count is the oldest. */
   function countedLongestAgo(): string | undefined {
     let found: { crawlerId: string; countedMs: number } | undefined;
-    for (const [crawlerId, lanes] of memory.entries()) {
+    for (const [crawlerId, { lanes }] of memory.entries()) {
       if (lanes.troubled().away === 0) continue;
       const countedMs = longest.get(crawlerId)?.countedMs ?? Number.NEGATIVE_INFINITY;
       if (found === undefined || countedMs < found.countedMs) found = { crawlerId, countedMs };
@@ -128,7 +135,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   }
 
   function report(crawlerId: string): HostReport[] {
-    const states = memory.get(crawlerId)?.states(nowMs());
+    const states = memory.get(crawlerId)?.lanes.states(nowMs());
     if (states === undefined) return [];
     return [
       { crawlerId, processId, hosts: states, ...defined({ heldUp: heldUpBy(crawlerId, states) }) },
@@ -147,8 +154,8 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
     }
     const shared = crawlerIds.filter(deps.isShared);
     for (const crawlerId of shared) {
-      const lanes = memory.get(crawlerId);
-      if (lanes !== undefined) await learn(crawlerId, lanes);
+      const known = memory.get(crawlerId);
+      if (known !== undefined) await learn(known);
     }
     if (!isClosed) void countOne();
   }
@@ -166,8 +173,8 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   return {
     lanesOf(crawlerId) {
       const known = memory.get(crawlerId);
-      if (known !== undefined) return known;
-      const made = createHostLanes(
+      if (known !== undefined) return known.lanes;
+      const lanes = createHostLanes(
         () => {
           changed.add(crawlerId);
           saveSoon();
@@ -175,14 +182,15 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
         gates,
         () => forgottenMs,
       );
+      const made = { crawlerId, lanes };
       memory.set(crawlerId, made);
-      void learn(crawlerId, made);
-      return made;
+      void learn(made, true);
+      return lanes;
     },
-    states: (crawlerId) => memory.get(crawlerId)?.states(nowMs()) ?? [],
+    states: (crawlerId) => memory.get(crawlerId)?.lanes.states(nowMs()) ?? [],
     troubled() {
       const count = { away: 0, slow: 0 };
-      for (const [, lanes] of memory.entries()) {
+      for (const [, { lanes }] of memory.entries()) {
         const { away, slow } = lanes.troubled();
         count.away += away;
         count.slow += slow;

@@ -21,6 +21,11 @@ export interface ReadAhead {
   readonly ranDry: boolean;
   /** When the next job falls due, as far as the last look and `expectAt` tell. */
   readonly nextDueAt: Date | undefined;
+  /**
+   * When the first host opens of which no job is here, if all due jobs are of closed hosts. Infinite if that
+   * is not known; undefined for other queues.
+   */
+  readonly opensMs: number | undefined;
   /** The queue may have jobs that the last look has not found. */
   expect(): void;
   /** A job goes back to the queue and falls due at that moment. */
@@ -125,6 +130,8 @@ export function createReadAhead(deps: {
   let leftClosed = false;
   /** Whether the round before had nothing but such jobs. The next look leaves out their hosts, and may find others. */
   let wasRefused = false;
+  /** Whether the last look has found that all due jobs are of closed hosts. */
+  let onlyClosed = false;
   let countedMs = Number.NEGATIVE_INFINITY;
   /** Jobs of closed hosts when they were last counted. */
   let closedJobs = 0;
@@ -186,13 +193,15 @@ export function createReadAhead(deps: {
 
   /**
    * All hosts were seen. If all that is due is of closed hosts, the next look waits for one of them.
-   * `isOutdated`: a crawl that started while the look was under way may have opened one.
+   * `isOutdated`: a crawl that started while the look was under way may have opened one. `tookAny`: the look
+   * has found jobs that were taken.
    */
-  function endRound(at: number, isOutdated: boolean): void {
+  function endRound(at: number, isOutdated: boolean, tookAny: boolean): void {
     const isRefused = leftClosed && (wasRefused || !hasMore);
     const waits = isFruitless && !isOutdated && (isRefused || (hasLeftOut && !hasMore));
     wasRefused = isFruitless && leftClosed;
     isFruitless = true;
+    onlyClosed = waits || (hasLeftOut && !hasMore && !isOutdated && !tookAny);
     if (waits) {
       expects = false;
       hasMore = false;
@@ -212,6 +221,10 @@ export function createReadAhead(deps: {
     },
     get nextDueAt() {
       return nextDueAt;
+    },
+    get opensMs() {
+      if (expects || !onlyClosed) return undefined;
+      return lanes.opensAt(nowMs()) ?? Number.POSITIVE_INFINITY;
     },
     expect() {
       expects = true;
@@ -272,6 +285,7 @@ export function createReadAhead(deps: {
       lowest = left;
       lookedMs = nowMs();
       hasNews = false;
+      onlyClosed = false;
       const claimant = { accountId, crawlerId };
       const rest = Math.max(target - left, 0);
       const most = hasMore ? Math.max(rest, MIN_READ_AHEAD) : rest;
@@ -300,6 +314,7 @@ export function createReadAhead(deps: {
       ({ hasMore, nextDueAt } = receipt);
       if (hasMore) expects = true;
       leftClosed = false;
+      let tookAny = false;
       const at = nowMs();
       for (const job of receipt.jobs) {
         // A start that was lost may have left a job that is due; its crawl has to end first.
@@ -309,6 +324,7 @@ export function createReadAhead(deps: {
           continue;
         }
         isFruitless = false;
+        tookAny = true;
         const isHere = lanes.isHere(job);
         board.read({ job, held: looking.room.split(chargedJobBytes(job)) });
         if (!isHere && !lanes.isTry(job)) foundHosts += 1;
@@ -324,7 +340,7 @@ export function createReadAhead(deps: {
       afterHost = lastHost ?? '';
       // A slot for each is enough for all of them.
       othersWait = hasMore && !seesAllHosts && roundHosts > slots;
-      if (seesAllHosts) endRound(at, isOutdated);
+      if (seesAllHosts) endRound(at, isOutdated, tookAny);
     },
     cancelLook,
   };

@@ -65,7 +65,7 @@ export interface RunLoop {
 
 /** Delay before a failed turn is repeated. */
 const REPEAT_TURN_MS = 500;
-/** How long a crawler without other work is left alone whose account may not crawl. */
+/** How long a crawler without other work is left alone whose account, or none of whose hosts, may be crawled. */
 const HELD_MS = 15_000;
 /** How long a helper keeps a share without work, or waits for slots. */
 const HELPER_IDLE_MS = 3_000;
@@ -262,6 +262,15 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     return deliveries.isWaiting && pausedMs < timing.idleReleaseMs;
   }
 
+  /**
+   * When the next host opens if no due job may start before. It is a short time, because a push to another
+   * host may have been missed just now.
+   */
+  function opensAt(): Date | undefined {
+    const { opensMs } = crawls;
+    return opensMs === undefined ? undefined : new Date(Math.min(opensMs, nowMs() + HELD_MS));
+  }
+
   /** Until something is due; a wake ends it before, as at the end of the lease. */
   async function rest(): Promise<void> {
     const idleMs = isBusy() ? timing.pollMs : Math.min(timing.pollMs, timing.idleReleaseMs);
@@ -329,7 +338,7 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     get isShared() {
       return isHelper || share.hasHelpers;
     },
-    heldUntil: () => ({ job: askAgainAt, delivery: deliveries.pausedUntil() }),
+    heldUntil: () => ({ job: askAgainAt ?? opensAt(), delivery: deliveries.pausedUntil() }),
     close() {
       crawls.close();
       deliveries.close();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDispatcher } from '../../../src/dispatcher/dispatcher.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { toRelease } from '../../contract/store/outcomes.ts';
+import { toRelease, toRetry } from '../../contract/store/outcomes.ts';
 import { claimJobs, createBench } from '../../contract/store/store-harness.ts';
 import {
   type CrawlerRunBench,
@@ -404,6 +404,33 @@ test('a crawler whose account may not crawl is let go, and asked for again after
   const due = (ms: number) => store.queue.crawlersWithWorkDue(new Date(ms), 1_000);
   expect(await due(wakeMs - 1)).not.toContain(crawlerId);
   expect(await due(wakeMs)).toContain(crawlerId);
+  await dispatcher.close();
+});
+
+test('a crawler of which all hosts are put aside is let go until the first may be tried', async () => {
+  const bench = await createCrawlerRunBench(store);
+  await bench.push(6);
+  const begunMs = bench.clock.now().getTime();
+  const wakes: Date[] = [];
+  const dispatcher = createDispatcher({
+    ...bench.deps('first'),
+    scheduler: { wake: async (_name, _key, at) => void wakes.push(at), runNow: () => true },
+    crawlJob: async (job) => ({
+      outcome: toRetry(job, bench.clock.now()),
+      held: undefined,
+      answer: { kind: 'away', reason: 'connection_failed' },
+    }),
+  });
+  const { crawlerId } = bench.crawler;
+  const signal = new AbortController().signal;
+  const run = () => dispatcher.run({ key: crawlerId, signal, touch: async () => undefined });
+  await run();
+  expect(await counters(bench)).toMatchObject({ retrying: 6 });
+  // A run that has seen the host open may begin once more, to see that nothing else is due.
+  if ((wakes[0]?.getTime() ?? 0) < begunMs + 5_000) await run();
+  const wakeMs = wakes.at(-1)?.getTime() ?? 0;
+  expect(wakeMs).toBeGreaterThanOrEqual(begunMs + 5_000);
+  expect(wakeMs).toBeLessThan(begunMs + 15_000);
   await dispatcher.close();
 });
 

@@ -95,3 +95,44 @@ test('the hosts of a crawler that runs are kept, and what is forgotten of others
   expect(again.nextAt(Date.now())).toBe(forgottenMs + 60_000);
   await memory.close();
 });
+
+test('what is forgotten of a crawler is in its report, and is read again', async () => {
+  const reports = new Map<string, HostReport>();
+  const hosts = {
+    reports: async (crawlerId: string) =>
+      [...reports.values()].filter((each) => each.crawlerId === crawlerId),
+    async save(all: readonly HostReport[]) {
+      for (const each of all) reports.set(each.crawlerId, each);
+    },
+    longest: async () => ({ hosts: [], rest: 0 }),
+  } as unknown as HostStore;
+  const memory = createHostMemory({
+    hosts,
+    clock: { now: () => new Date() },
+    logger: silentLogger,
+    processId: 'p',
+    isShared: () => false,
+  });
+  const openOthers = () => {
+    for (let n = 0; n < 150; n += 1) memory.lanesOf(`other-${n}`);
+  };
+  const lanes = memory.lanesOf('first');
+  lanes.keep({ accountId: 'a', politeness: undefined, retryWindowHours: 48 });
+  const job = { rid: '1', host: 'gone.example' } as never;
+  for (let n = 0; n < 3; n += 1) {
+    lanes.add(job);
+    lanes.started(job, Date.now());
+    lanes.remove(job);
+    lanes.ended('1', { answer: { kind: 'away', reason: 'timeout' } }, Date.now());
+  }
+  const known = [{ host: 'gone.example', health: { kind: 'away', failures: 3 } }];
+  openOthers();
+  expect(memory.lanesOf('first')).toBe(lanes);
+  await vi.advanceTimersByTimeAsync(5_001);
+  openOthers();
+  const again = memory.lanesOf('first');
+  expect(again).not.toBe(lanes);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(again.states(Date.now())).toMatchObject(known);
+  await memory.close();
+});
