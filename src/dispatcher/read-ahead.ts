@@ -1,6 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Crawler } from '../domain/crawler.ts';
 import type { DueJob } from '../domain/job.ts';
+import { DEFAULT_PRIORITY } from '../domain/priority.ts';
 import { chargedJobBytes } from '../domain/quotas.ts';
 import { DIGITS, digitsBeyond, hostDigit, kindOf } from '../domain/share-digits.ts';
 import type { FairPool, Grant } from '../fairness/fair-pool.ts';
@@ -158,12 +159,14 @@ export function createReadAhead(deps: {
   /** Jobs that could start now. None could if the first one has to wait for hosts still to be read. */
   const startable = (): number =>
     hasNext() ? Math.min(lanes.startable(nowMs(), othersFirst()), board.ahead) : 0;
+  /** The same if no host had to be read before. */
+  const spare = (): number => Math.min(lanes.startable(nowMs()), board.ahead);
 
   function hasRoom(): boolean {
     if (isFull()) return false;
     if (startable() <= target / 2) return true;
-    // What is new may be of hosts that have nothing here.
-    return hasNews && hasMore && nowMs() - lookedMs >= LOOK_FOR_HOSTS_MS;
+    // What is new may be of hosts that have nothing here, or may come first.
+    return hasNews && nowMs() - lookedMs >= LOOK_FOR_HOSTS_MS;
   }
 
   function cancelLook(): void {
@@ -247,7 +250,7 @@ export function createReadAhead(deps: {
       }
     },
     started(job) {
-      lowest = Math.min(lowest, startable());
+      lowest = Math.min(lowest, spare());
       expectOf(job);
       // Its host may have more in the queue, which wait for the next look.
       if (hasMore && lanes.aheadOf(job) === 0) othersWait = true;
@@ -282,13 +285,14 @@ export function createReadAhead(deps: {
       }
       setTarget(slots);
       const left = startable();
-      lowest = left;
+      lowest = spare();
       lookedMs = nowMs();
-      hasNews = false;
       onlyClosed = false;
       const claimant = { accountId, crawlerId };
       const rest = Math.max(target - left, 0);
-      const most = hasMore ? Math.max(rest, MIN_READ_AHEAD) : rest;
+      const news = hasNews ? Math.min(2 * slots, MAX_READ_AHEAD) : 0;
+      hasNews = false;
+      const most = Math.max(rest, news, hasMore || news > 0 ? MIN_READ_AHEAD : 0);
       const wanted = most * JOB_BYTES + BODY_BYTES;
       const bytes = Math.min(wanted, memory.available(claimant));
       const acquire = () => (bytes < JOB_BYTES ? undefined : memory.tryAcquire(claimant, bytes));
@@ -330,6 +334,9 @@ export function createReadAhead(deps: {
         if (!isHere && !lanes.isTry(job)) foundHosts += 1;
       }
       const { slots, openHosts } = looking;
+      // A look takes some of those that come first, and leaves room for the others.
+      if (hasMore && receipt.jobs.some(({ priority }) => priority > DEFAULT_PRIORITY))
+        hasNews = true;
       cancelLook();
       const { lastHost, seesAllHosts = false } = receipt;
       if (seesAllHosts || (lastHost !== undefined && isWithin(roundFrom, afterHost, lastHost))) {

@@ -4,7 +4,7 @@ import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { shareApp } from '../support/shared-app.ts';
-import { startSite } from '../support/site.ts';
+import { type Site, startSite } from '../support/site.ts';
 
 const encoded = (value: string): string => encodeURIComponent(value);
 
@@ -234,4 +234,34 @@ test('a URL with a higher priority goes before those of other hosts', async () =
   for (const rid of urgent) await shop.stored(rid);
   const last = other.seen.at(-1)?.at.getTime() ?? 0;
   expect(slow.seen.filter(({ at }) => at.getTime() < last)).toHaveLength(0);
+});
+
+test('URLs with a higher priority that are pushed later are crawled before most of a long queue', async () => {
+  await using stack = new AsyncDisposableStack();
+  const sites: Site[] = [];
+  for (let n = 0; n < 12; n += 1) sites.push(stack.use(await startSite()));
+  const app = shared();
+  const shop = await createCrawler(app, 'shop', { concurrency: 4 });
+  const items = Array.from({ length: 600 }, (_, n) => ({
+    url: `${sites[n % sites.length]?.url}/delay/50?n=${n}`,
+  }));
+  await app.rest('POST', `${shop.path}/push_batch`, { items });
+  const requests = () => sites.flatMap(({ seen }) => seen);
+  await eventually(() => expect(requests().length).toBeGreaterThan(60));
+  const urgent = Array.from({ length: 12 }, (_, n) => ({
+    url: `${sites[n]?.url}/page/urgent`,
+    priority: 9,
+  }));
+  const before = requests().length;
+  await app.rest('POST', `${shop.path}/push_batch`, { items: urgent });
+  const isUrgent = ({ path }: { path: string }) => path.endsWith('/urgent');
+  await eventually(() => expect(requests().filter(isUrgent)).toHaveLength(12));
+  const last = Math.max(
+    ...requests()
+      .filter(isUrgent)
+      .map(({ at }) => at.getTime()),
+  );
+  const others = requests().filter((each) => !isUrgent(each) && each.at.getTime() <= last);
+  // Those in flight, those read ahead, and those of the time until the next look.
+  expect(others.length - before).toBeLessThan(120);
 });
