@@ -222,7 +222,11 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       if (job === undefined) return fillLater();
       if (lanes.letOthersFirst(job, now.getTime())) continue;
       const grants = room.take(claimant, baseBytes(job));
-      if (grants === undefined) return;
+      if (grants === undefined) {
+        // No look comes before that crawl.
+        lookMemory.cancel();
+        return;
+      }
       startCrawl(job, crawler, grants);
     }
   }
@@ -314,6 +318,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
       const outcomes = taken.ended.map(({ outcome }) => outcome);
       const kept = new Map<string, KeptPage>(taken.ended.map((each) => [each.outcome.rid, each]));
       if (!looks) {
+        room.cancel();
         lookMemory.cancel();
         ahead.rest(new Date(clock.now().getTime() + LOOK_AGAIN_MS));
       }

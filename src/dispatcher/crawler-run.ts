@@ -55,6 +55,8 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   let loop: RunLoop | undefined;
   /** Whether the crawler has changed before that. */
   let isOutdated = false;
+  /** Whether work was reported after the run was over. */
+  let missed = false;
 
   function acquire(now: Date): Promise<Lease | undefined> {
     if (join !== undefined) return join(now);
@@ -130,7 +132,10 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         deps.onLease?.();
         states.acquired(lease, lease.until?.getTime() ?? now.getTime() + timing.leaseMs);
         const heldUntil = await runLoop(lease);
-        return givesBack() ? await releaseLease(lease, heldUntil) : undefined;
+        if (!givesBack()) return undefined;
+        const wakeAt = await releaseLease(lease, heldUntil);
+        // It may have been pushed before the lease was given back.
+        return missed ? clock.now() : wakeAt;
       } catch (error) {
         states.end('failed');
         throw error;
@@ -142,7 +147,9 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     },
     notify() {
       loop?.notify();
-      return states.current.phase !== 'over';
+      const isOver = states.current.phase === 'over';
+      missed ||= isOver;
+      return !isOver;
     },
     refresh() {
       isOutdated = true;

@@ -16,8 +16,11 @@ export interface HostChoice {
   isFull(): boolean;
   /** Jobs here of closed hosts. */
   closedJobs(nowMs: number): number;
-  /** When the first closed host of which no job is here may be asked again; undefined for none. */
-  opensAt(nowMs: number): number | undefined;
+  /**
+   * When the first closed host of which no job is here may be asked again, or is open for looks; undefined
+   * for none.
+   */
+  opensAt(nowMs: number, forLooks?: boolean): number | undefined;
 }
 
 /** What a look should read, and what should not be here any more. */
@@ -126,11 +129,12 @@ export function createHostChoice(deps: {
       for (const lane of lanes.values()) if (isClosed(lane, nowMs)) jobs += lane.ahead.size;
       return jobs;
     },
-    opensAt(nowMs) {
+    opensAt(nowMs, forLooks = false) {
+      const aheadMs = forLooks ? CLOSED_MS : 0;
       let opensAt = resting.opensAt(nowMs) ?? Number.POSITIVE_INFINITY;
       for (const lane of lanes.values()) {
         if (lane.pace.isPaused || lane.ahead.size > 0) continue;
-        const at = startAt(lane);
+        const at = startAt(lane) - aheadMs;
         if (at > nowMs && at < opensAt) opensAt = at;
       }
       return Number.isFinite(opensAt) ? opensAt : undefined;

@@ -79,9 +79,16 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   /** Learns what others have saved, and with `own` what this process has saved and forgotten. */
   async function learn({ crawlerId, lanes }: KnownLanes, own = false): Promise<void> {
     try {
-      for (const report of await hosts.reports(crawlerId)) {
-        if (own || report.processId !== processId) lanes.learn(report.hosts, nowMs());
+      const reports = await hosts.reports(crawlerId);
+      const latest = new Map<string, HostState>();
+      for (const report of reports) {
+        if (!own && report.processId === processId) continue;
+        for (const state of report.hosts) {
+          const known = latest.get(state.host);
+          if (known === undefined || known.lastMs < state.lastMs) latest.set(state.host, state);
+        }
       }
+      lanes.learn([...latest.values()], nowMs());
     } catch (error) {
       logger.debug({ err: error, crawler: crawlerId }, 'the reports on hosts were not read');
     }

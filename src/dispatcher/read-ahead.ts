@@ -70,8 +70,10 @@ const MAX_AHEAD = 4 * MAX_READ_AHEAD;
  * Hosts for each slot that a look by hosts should find; it reads correspondingly few jobs of each.
  */
 const HOSTS_PER_SLOT = 2;
-/** The interval of looks for hosts that have nothing here, while there is enough of others. */
+/** The interval of looks for hosts that have nothing here, and for urgent jobs, while there is enough of others. */
 const LOOK_FOR_HOSTS_MS = 250;
+/** Looks for urgent jobs follow each other until this many jobs for each slot are here. */
+const NEWS_AHEAD = 4;
 /**
  * Bounds of the part of the jobs read ahead that is left when the next ones come. Below the lower
  * bound the next look reads twice as many, or four times as many if none is left. Above the upper
@@ -122,7 +124,7 @@ export function createReadAhead(deps: {
   let perHost = 1;
   /** Whether the last look left out hosts that may have more. */
   let hasLeftOut = false;
-  /** Whether the queue may have jobs that came after the last look, and when that began. */
+  /** Whether the queue may have jobs that came after the last look, or urgent ones, and when that look began. */
   let hasNews = false;
   let lookedMs = Number.NEGATIVE_INFINITY;
   /** Whether the looks since the last one that saw all hosts have found only jobs of closed hosts. */
@@ -209,7 +211,7 @@ export function createReadAhead(deps: {
       expects = false;
       hasMore = false;
     }
-    const opensAt = leftClosed || hasLeftOut ? lanes.opensAt(at) : undefined;
+    const opensAt = leftClosed || hasLeftOut ? lanes.opensAt(at, true) : undefined;
     if (opensAt !== undefined && opensAt < (nextDueAt?.getTime() ?? Number.POSITIVE_INFINITY)) {
       nextDueAt = new Date(opensAt);
     }
@@ -227,7 +229,7 @@ export function createReadAhead(deps: {
     },
     get opensMs() {
       if (expects || !onlyClosed) return undefined;
-      return lanes.opensAt(nowMs()) ?? Number.POSITIVE_INFINITY;
+      return lanes.opensAt(nowMs(), true) ?? Number.POSITIVE_INFINITY;
     },
     expect() {
       expects = true;
@@ -286,19 +288,20 @@ export function createReadAhead(deps: {
       setTarget(slots);
       const left = startable();
       lowest = spare();
-      lookedMs = nowMs();
       onlyClosed = false;
       const claimant = { accountId, crawlerId };
       const rest = Math.max(target - left, 0);
       const news = hasNews ? Math.min(2 * slots, MAX_READ_AHEAD) : 0;
-      hasNews = false;
       const most = Math.max(rest, news, hasMore || news > 0 ? MIN_READ_AHEAD : 0);
       const wanted = most * JOB_BYTES + BODY_BYTES;
       const bytes = Math.min(wanted, memory.available(claimant));
       const acquire = () => (bytes < JOB_BYTES ? undefined : memory.tryAcquire(claimant, bytes));
       const room = granted ?? acquire();
       if (room === undefined) return undefined;
-      const limit = Math.min(most, Math.floor(room.amount / JOB_BYTES));
+      lookedMs = nowMs();
+      hasNews = false;
+      // With little memory half of it is for bodies.
+      const limit = Math.min(most, Math.max(1, Math.floor(room.amount / (2 * JOB_BYTES))));
       expects = false;
       const maxBytes = room.amount - limit * JOB_BYTES;
       // A helper can have digits before it has slots.
@@ -319,6 +322,7 @@ export function createReadAhead(deps: {
       if (hasMore) expects = true;
       leftClosed = false;
       let tookAny = false;
+      let tookUrgent = false;
       const at = nowMs();
       for (const job of receipt.jobs) {
         // A start that was lost may have left a job that is due; its crawl has to end first.
@@ -329,14 +333,15 @@ export function createReadAhead(deps: {
         }
         isFruitless = false;
         tookAny = true;
+        tookUrgent ||= job.priority > DEFAULT_PRIORITY;
         const isHere = lanes.isHere(job);
         board.read({ job, held: looking.room.split(chargedJobBytes(job)) });
         if (!isHere && !lanes.isTry(job)) foundHosts += 1;
       }
       const { slots, openHosts } = looking;
       // A look takes some of those that come first, and leaves room for the others.
-      if (hasMore && receipt.jobs.some(({ priority }) => priority > DEFAULT_PRIORITY))
-        hasNews = true;
+      const isShort = board.ahead < NEWS_AHEAD * Math.max(slots, MIN_READ_AHEAD);
+      if (hasMore && tookUrgent && isShort) hasNews = true;
       cancelLook();
       const { lastHost, seesAllHosts = false } = receipt;
       if (seesAllHosts || (lastHost !== undefined && isWithin(roundFrom, afterHost, lastHost))) {

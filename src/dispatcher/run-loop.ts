@@ -57,7 +57,7 @@ export interface RunLoop {
   activity(): RunActivityNow;
   /** Whether other processes have parts of the crawler. */
   readonly isShared: boolean;
-  /** Until when the account may not crawl, and until when the endpoint takes nothing. */
+  /** Until when no crawl may start, and until when the endpoint takes nothing. */
   heldUntil(): HeldUntil;
   /** Drops everything and gives all room back. */
   close(): void;
@@ -65,7 +65,7 @@ export interface RunLoop {
 
 /** Delay before a failed turn is repeated. */
 const REPEAT_TURN_MS = 500;
-/** How long a crawler without other work is left alone whose account, or none of whose hosts, may be crawled. */
+/** How long a crawler is left alone if its account may not crawl, or all its hosts are closed. */
 const HELD_MS = 15_000;
 /** How long a helper keeps a share without work, or waits for slots. */
 const HELPER_IDLE_MS = 3_000;
@@ -263,12 +263,14 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   }
 
   /**
-   * When the next host opens if no due job may start before. It is a short time, because a push to another
-   * host may have been missed just now.
+   * When the next job may start if no due one may now. The time is bounded, because a change of the settings
+   * may let others start.
    */
   function opensAt(): Date | undefined {
-    const { opensMs } = crawls;
-    return opensMs === undefined ? undefined : new Date(Math.min(opensMs, nowMs() + HELD_MS));
+    const { opensMs, nextDueAt } = crawls;
+    if (opensMs === undefined) return undefined;
+    const dueMs = nextDueAt?.getTime() ?? Number.POSITIVE_INFINITY;
+    return new Date(Math.min(opensMs, dueMs, nowMs() + HELD_MS));
   }
 
   /** Until something is due; a wake ends it before, as at the end of the lease. */

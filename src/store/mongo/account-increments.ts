@@ -40,7 +40,7 @@ export interface AccountIncrements {
 
 /** How long changes are gathered. */
 const GATHER_MS = 500;
-/** Within this time a process has written what it has gathered. */
+/** Within this time a process has usually written what it has gathered. */
 export const WRITTEN_MS = 3 * GATHER_MS;
 const FRESH_MS = 1_000;
 const MAX_ACCOUNTS = 10_000;

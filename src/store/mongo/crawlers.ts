@@ -234,7 +234,9 @@ function replacing(next: Crawler) {
   const $set = { pausedByUser, pausedByMonitor, webhookSecrets, updatedAt };
   return {
     $set: { ...$set, ...defined(Object.fromEntries(optional)) },
-    $unset: Object.fromEntries(absent.map(([name]) => [name, '' as const])),
+    ...(absent.length === 0
+      ? {}
+      : { $unset: Object.fromEntries(absent.map(([name]) => [name, '' as const])) }),
     $inc: { wakes: 1 },
   };
 }

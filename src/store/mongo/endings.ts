@@ -42,7 +42,7 @@ export interface JobWriting {
   readonly epoch: number | undefined;
 }
 
-/** Crawls that have ended, and such that have begun. */
+/** Crawls that have ended, and crawls that have begun. */
 export interface JobWork {
   readonly ended: readonly JobOutcome[];
   readonly started: readonly StartedJob[];

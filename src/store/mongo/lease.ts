@@ -128,8 +128,10 @@ export async function setWake(
     );
     if (crawler === null) return undefined;
     const hasHelpers = Object.keys(crawler.shares ?? {}).length > 0;
-    const wakeAt = hasHelpers ? DUE_NOW : await nextWorkAt(collections, crawler, heldUntil);
     const { wakes, epoch, leaseOwner } = crawler;
+    // A job that was pushed since the lease was taken may start at once.
+    const held = wakes === lease?.work ? heldUntil : { delivery: heldUntil?.delivery };
+    const wakeAt = hasHelpers ? DUE_NOW : await nextWorkAt(collections, crawler, held);
     const holds = lease === undefined ? null : lease.owner;
     if (leaseOwner !== holds || (lease !== undefined && lease.epoch !== epoch)) return wakeAt;
     const asRead = { _id: crawlerId, wakes, epoch, leaseOwner };

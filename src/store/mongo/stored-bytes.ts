@@ -91,8 +91,8 @@ export async function sweepRemovedAccounts(
 
 /**
  * Measures what an account really stores and corrects its counter, which is wrong after a crash
- * between a write and its count. If changes are counted during that the next measurement does it: they may
- * be those that were measured.
+ * between a write and its count. If something was counted during that, nothing is corrected: it may have been
+ * measured already.
  */
 export async function measureStored(collections: Collections, accountId: string): Promise<void> {
   const before = await collections.accounts.findOne(
