@@ -55,6 +55,8 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   let loop: RunLoop | undefined;
   /** Whether the crawler has changed before that. */
   let isOutdated = false;
+  /** See `HeldUntil.seenWork`. */
+  let seenWork: number | undefined;
   /** Whether work was reported after the run was over. */
   let missed = false;
 
@@ -74,7 +76,10 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         states.end(reason);
         kept.endWork();
       },
-      work: kept.notify,
+      work(seen) {
+        seenWork = seen;
+        kept.notify();
+      },
       settings: kept.changed,
       sharing: kept.sharing,
     });
@@ -111,6 +116,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     const heldUntil = {
       job,
       delivery: delivery && new Date(Math.min(delivery.getTime(), latestMs)),
+      seenWork,
     };
     return (await store.queue.release(lease, now, heldUntil)).wakeAt;
   }
@@ -129,6 +135,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
           states.end('not_acquired');
           return undefined;
         }
+        seenWork = lease.work;
         deps.onLease?.();
         states.acquired(lease, lease.until?.getTime() ?? now.getTime() + timing.leaseMs);
         const heldUntil = await runLoop(lease);

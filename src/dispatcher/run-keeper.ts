@@ -14,8 +14,8 @@ export interface KeptRun {
   renewed(untilMs: number): void;
   /** The run has lost its lease, or its crawler. */
   end(reason: Extract<OverReason, 'lease_lost' | 'crawler_gone'>): void;
-  /** There may be work from another process. */
-  work(): void;
+  /** There may be work from another process; `seen` is {@link CrawlerChanges.work}. */
+  work(seen: number): void;
   /** The settings or pauses have changed. */
   settings(): void;
   /** How the crawler is shared now. */
@@ -79,7 +79,7 @@ export function createRunKeeper(deps: {
     if (!changes.held) run.end('lease_lost');
     else if (ttlMs !== undefined) run.renewed(now.getTime() + ttlMs);
     if (before?.settings !== changes.settings) run.settings();
-    if (before?.work !== changes.work) run.work();
+    if (before?.work !== changes.work) run.work(changes.work);
     run.sharing(changes.sharing);
   }
 

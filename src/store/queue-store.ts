@@ -9,6 +9,8 @@ import type { Sharing } from './share-store.ts';
 export interface HeldUntil {
   readonly job?: Date | undefined;
   readonly delivery?: Date | undefined;
+  /** `CrawlerChanges.work` as the holder has seen it last. If there is more, jobs are not held back. */
+  readonly seenWork?: number | undefined;
 }
 
 /** The limits that a push is checked against. */

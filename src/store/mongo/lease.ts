@@ -129,8 +129,9 @@ export async function setWake(
     if (crawler === null) return undefined;
     const hasHelpers = Object.keys(crawler.shares ?? {}).length > 0;
     const { wakes, epoch, leaseOwner } = crawler;
-    // A job that was pushed since the lease was taken may start at once.
-    const held = wakes === lease?.work ? heldUntil : { delivery: heldUntil?.delivery };
+    // What was pushed since then may start at once.
+    const hasMore = heldUntil?.seenWork !== undefined && heldUntil.seenWork !== wakes;
+    const held = hasMore ? { delivery: heldUntil.delivery } : heldUntil;
     const wakeAt = hasHelpers ? DUE_NOW : await nextWorkAt(collections, crawler, held);
     const holds = lease === undefined ? null : lease.owner;
     if (leaseOwner !== holds || (lease !== undefined && lease.epoch !== epoch)) return wakeAt;

@@ -228,3 +228,23 @@ describe.skipIf(mongodbUri === '')('a push that loses an answer', () => {
     }
   }
 });
+
+describe.skipIf(mongodbUri === '')('a push by another process while a lease is given back', () => {
+  test(
+    'is held back no longer than the holder has seen the work of the crawler',
+    withProcesses(async ({ bench, pusher }) => {
+      const { store } = bench;
+      const crawler = await bench.crawler();
+      await bench.push(makeJobs(crawler, 1));
+      const lease = await bench.lease(crawler, at(1));
+      const held = { job: at(15_000), seenWork: lease.work };
+      await pushed(pusher, makeRequest(crawler), at(2));
+      const { wakeAt } = await store.queue.release(lease, at(3), held);
+      expect(wakeAt?.getTime()).toBeLessThanOrEqual(at(3).getTime());
+      const again = await bench.lease(crawler, at(4));
+      expect(await store.queue.release(again, at(5), { ...held, seenWork: again.work })).toEqual({
+        wakeAt: at(15_000),
+      });
+    }),
+  );
+});
