@@ -127,8 +127,15 @@ function performBatch(sql: Sql, calls: readonly CallMessage[], mark?: LogMark): 
     // The whole batch was rolled back, so every call in it fails.
     const failure = toErrorMessage(error);
     if (begun) tryRollback(sql);
-    const answers = calls.map(({ id }) => ({ id, error: failure }));
-    return { answers, committed: false, refused: answers.some(isRefused) };
+    const refused = calls.map(({ id }): Answer => ({ id, error: failure }));
+    const asked = calls.filter(({ operation }) => reads.has(operation));
+    // Reads are answered whatever the disk refuses to write.
+    const isMixed = asked.length > 0 && asked.length < calls.length;
+    const read = new Map(
+      (isMixed ? performBatch(sql, asked).answers : []).map((each) => [each.id, each]),
+    );
+    const answers = refused.map((each) => read.get(each.id) ?? each);
+    return { answers, committed: false, refused: refused.some(isRefused) };
   }
 }
 
