@@ -48,7 +48,8 @@ export interface ReadAhead {
   clear(): void;
   /**
    * The look that a turn takes, without the jobs of the board. Undefined when none is wanted, or
-   * when there is no memory for what it would find. `granted` is memory that was waited for.
+   * when there is no memory for what it would find. `granted` is memory that was
+   * waited for, given only if {@link ReadAhead.wantsMore}.
    */
   beginLook(
     crawler: Pick<Crawler, 'accountId'>,
@@ -281,10 +282,7 @@ export function createReadAhead(deps: {
       expects = true;
     },
     beginLook({ accountId }, slots, granted) {
-      if (!expects || digits === '' || !hasRoom()) {
-        granted?.release();
-        return undefined;
-      }
+      if (!expects || digits === '' || !hasRoom()) return undefined;
       setTarget(slots);
       const left = startable();
       lowest = spare();
