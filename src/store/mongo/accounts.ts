@@ -6,6 +6,7 @@ import type { AccountUsage } from '../../domain/quotas.ts';
 import type { AccountStore } from '../store.ts';
 import type { AccountIncrements } from './account-increments.ts';
 import type { AccountDocument, Collections } from './collections.ts';
+import { deleteOne } from './delete-batch.ts';
 import { isDuplicate } from './mongo-errors.ts';
 
 /** Accounts and their tokens. */
@@ -122,10 +123,10 @@ export function createAccounts(
         { $set: { removedAt: now } },
         { upsert: true },
       );
-      const { deletedCount } = await collections.accounts.deleteOne({ _id: accountId });
+      const gone = await deleteOne(collections.accounts, accountId);
       await collections.cookieSessions.deleteMany({ accountId });
       await collections.proxyPools.deleteOne({ _id: accountId });
-      return deletedCount > 0;
+      return gone !== undefined;
     },
 
     async usage(accountId) {

@@ -4,7 +4,7 @@ import type { Crawler } from '../../domain/crawler.ts';
 import { assertEtag } from '../../domain/crawler-etag.ts';
 import { toStoredSettings } from '../../domain/crawler-settings.ts';
 import { defined } from '../../domain/defined.ts';
-import { DomainError, databaseUnavailable } from '../../domain/errors.ts';
+import { DomainError } from '../../domain/errors.ts';
 import {
   type CrawlerChange,
   changedAt,
@@ -18,6 +18,7 @@ import { countCrawlers } from './account-quota.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumCounts } from './counts-document.ts';
 import { COUNTER_FIELDS, toCounters, toCrawler, toCrawlerDocument } from './crawler-document.ts';
+import { deleteOne } from './delete-batch.ts';
 import { readHeldUp } from './hosts.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
 import type { Lanes } from './lanes.ts';
@@ -29,8 +30,8 @@ import { keptBytes } from './stored-bytes.ts';
 
 /** How long a removal sweeps before it returns; `maintain` does the rest. */
 const SWEEP_MS = 1_000;
-/** Tries to delete a crawler that is there. */
-const MOST_DELETIONS = 20;
+/** What a removal has to know of the crawler. */
+const REMOVED_FIELDS = { accountId: 1, name: 1, concurrency: 1, purges: 1 };
 
 /** Crawlers, their pauses and their counters. */
 export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerStore {
@@ -149,7 +150,7 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
     remove: (crawlerId) =>
       lanes.runExclusive(crawlerId, async () => {
         await noteRemoval(collections, crawlerId);
-        const gone = await deleteCrawler(collections, crawlerId);
+        const gone = await deleteOne(collections.crawlers, crawlerId, REMOVED_FIELDS);
         if (gone === undefined) return undefined;
         // Without its parts no process writes anything more of it.
         const parts = (await readParts(collections, [crawlerId])).get(crawlerId) ?? [];
@@ -195,22 +196,6 @@ export function createCrawlers(collections: Collections, lanes: Lanes): CrawlerS
 
     ...createProbes(collections),
   };
-}
-
-/**
- * Deletes a crawler, and returns what it was; undefined when it does not exist. A server that is
- * only compatible with MongoDB may find none while another command changes it (DocumentDB does), so
- * the deletion is tried again while the crawler is there.
- */
-async function deleteCrawler({ crawlers }: Pick<Collections, 'crawlers'>, crawlerId: string) {
-  const projection = { accountId: 1, name: 1, concurrency: 1, purges: 1 } as const;
-  for (let tries = 0; tries < MOST_DELETIONS; tries += 1) {
-    const gone = await crawlers.findOneAndDelete({ _id: crawlerId }, { projection });
-    if (gone !== null) return gone;
-    const left = await crawlers.findOne({ _id: crawlerId }, { projection: { _id: 1 } });
-    if (left === null) return undefined;
-  }
-  throw databaseUnavailable('The crawler is changed all the time and could not be deleted.');
 }
 
 function negated({ crawlers, concurrency }: CrawlerQuota): CrawlerQuota {

@@ -1,4 +1,8 @@
-import type { Collection, Document, Filter } from 'mongodb';
+import type { Collection, Document, Filter, WithId } from 'mongodb';
+import { databaseUnavailable } from '../../domain/errors.ts';
+
+/** Tries to delete a document that is there. */
+const MOST_DELETIONS = 20;
 
 /** What one batch found and removed. */
 interface Removed<T> {
@@ -26,4 +30,24 @@ export async function deleteBatch<T extends { readonly _id: string }>(
     { hint: { _id: 1 } },
   );
   return { found, count };
+}
+
+/**
+ * Deletes a document, and returns what it was; undefined when it does not exist. A server that is only
+ * compatible with MongoDB may find none while another command changes it (DocumentDB does), so the
+ * deletion is tried again while the document is there.
+ */
+export async function deleteOne<T extends { readonly _id: string }>(
+  collection: Collection<T>,
+  _id: string,
+  projection: Document = { _id: 1 },
+): Promise<WithId<T> | undefined> {
+  const filter = { _id } as Filter<T>;
+  for (let tries = 0; tries < MOST_DELETIONS; tries += 1) {
+    const gone = await collection.findOneAndDelete(filter, { projection });
+    if (gone !== null) return gone;
+    const left = await collection.findOne(filter, { projection: { _id: 1 } });
+    if (left === null) return undefined;
+  }
+  throw databaseUnavailable('It is changed all the time and could not be deleted.');
 }

@@ -117,6 +117,24 @@ export function accountsContract(open: OpenStore): void {
     );
 
     test(
+      'are removed while they are changed',
+      withStore(open, async ({ store }) => {
+        for (let n = 0; n < 20; n += 1) {
+          const account = makeAccount();
+          const { accountId } = account;
+          await store.accounts.create(account);
+          const changes = ['a', 'b', 'c'].map(async (name) => {
+            const email = `${name}@example.com`;
+            while ((await store.accounts.update(accountId, { email })) !== undefined);
+          });
+          expect(await store.accounts.remove(accountId, at(0))).toBe(true);
+          await Promise.all(changes);
+          expect(await store.accounts.get(accountId)).toBeUndefined();
+        }
+      }),
+    );
+
+    test(
       'are removed once their crawlers are, and free their name',
       withStore(open, async ({ store }) => {
         const account = makeAccount();
