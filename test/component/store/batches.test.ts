@@ -148,3 +148,17 @@ test('a call that fails fails alone, and what wrote nothing is not synced', asyn
   expect(answered.get(2)).toBeUndefined();
   expect(syncs).toEqual([]);
 });
+
+test('reads are answered when the disk refuses the writes that they came with', async () => {
+  const pages = Number(database.prepare('PRAGMA page_count').get()?.page_count);
+  database.exec(`PRAGMA max_page_count = ${pages + 2}`);
+  batches.take([read(1), write(2, 1024 * 1024), read(3), write(4)]);
+  await sync();
+  await batches.settled();
+  expect(answered.get(2)).toBe('database_unavailable');
+  const reads = [1, 3].map((id) => [answered.has(id), answered.get(id)]);
+  expect(reads).toEqual([
+    [true, undefined],
+    [true, undefined],
+  ]);
+});

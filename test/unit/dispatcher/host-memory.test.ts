@@ -136,3 +136,36 @@ test('what is forgotten of a crawler is in its report, and is read again', async
   expect(again.states(Date.now())).toMatchObject(known);
   await memory.close();
 });
+
+test('of several reports on a host the newest counts, in whatever order they are read', async () => {
+  const now = Date.now();
+  const none = { running: 0, tries: 3, tookMs: 9, failures: {}, perSecond: 0 };
+  const away = {
+    ...({ kind: 'away', reason: 'timeout', failures: 3, spacingMs: 0 } as const),
+    ...{ untilMs: now + 60_000, awaySinceMs: now - 9_000, asideMs: 60_000 },
+  };
+  const older = { ...none, host: 'back.example', lastMs: now - 5_000, health: away };
+  const newer = { ...none, host: 'back.example', lastMs: now - 1_000 };
+  const gone = { ...none, host: 'gone.example', lastMs: now - 1_000, health: away };
+  const was = { ...none, host: 'gone.example', lastMs: now - 5_000 };
+  const reports = [
+    { crawlerId: 'first', processId: 'a', hosts: [older, gone] },
+    { crawlerId: 'first', processId: 'b', hosts: [newer, was] },
+  ];
+  for (const read of [reports, reports.toReversed()]) {
+    const hosts = { reports: async () => read, save: async () => undefined };
+    const memory = createHostMemory({
+      hosts: hosts as unknown as HostStore,
+      clock: { now: () => new Date() },
+      logger: silentLogger,
+      processId: 'p',
+      isShared: () => false,
+    });
+    const lanes = memory.lanesOf('first');
+    lanes.keep({ accountId: 'a', politeness: undefined, retryWindowHours: 48 });
+    await vi.advanceTimersByTimeAsync(0);
+    const inTrouble = lanes.states(now).filter(({ health }) => health !== undefined);
+    expect(inTrouble.map(({ host }) => host)).toEqual(['gone.example']);
+    await memory.close();
+  }
+});

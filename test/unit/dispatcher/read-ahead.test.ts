@@ -8,6 +8,7 @@ import { makeJobs } from '../../contract/store/store-harness.ts';
 import { webhookCrawler } from '../../support/webhook-fixtures.ts';
 
 const NOW = new Date('2026-03-01T12:00:00Z');
+let now = NOW;
 const SLOTS = 20;
 const crawler = webhookCrawler();
 
@@ -58,10 +59,11 @@ function takeTurns(reading: Reading, turns: number, demand: (turn: number) => nu
 }
 
 function start(): Reading {
+  now = NOW;
   const memory = createFairPool({ name: 'memory', capacity: 64 * 1024 * 1024 });
   const lanes = createHostLanes();
   const board = createJobBoard(1024 * 1024, lanes);
-  const clock = { now: () => NOW };
+  const clock = { now: () => now };
   const { crawlerId } = crawler;
   return { board, lanes, ahead: createReadAhead({ crawlerId, memory, board, lanes, clock }) };
 }
@@ -239,4 +241,22 @@ test('a queue with URLs of closed hosts alone is looked at when the first host o
   ahead.endLook({ jobs: [], hasMore: false, nextDueAt: undefined, seesAllHosts: true });
   expect(board.ahead).toBe(0);
   expect(ahead.nextDueAt?.getTime()).toBeGreaterThan(NOW.getTime());
+});
+
+test('looks for urgent jobs follow each other until some are here for each slot', () => {
+  const { ahead, board } = start();
+  ahead.beginLook(crawler, SLOTS);
+  ahead.endLook({ jobs: dueJobs(200), hasMore: true, nextDueAt: undefined, seesAllHosts: true });
+  let looks = 0;
+  for (; looks < 100; looks += 1) {
+    // The interval of looks while there is enough of others has passed.
+    now = new Date(now.getTime() + 250);
+    if (looks === 0) ahead.expect();
+    const look = ahead.beginLook(crawler, SLOTS);
+    if (look === undefined) break;
+    const jobs = dueJobs(look.limit).map((job) => ({ ...job, priority: 9 }));
+    ahead.endLook({ jobs, hasMore: true, nextDueAt: undefined, seesAllHosts: true });
+  }
+  expect(looks).toBeGreaterThan(0);
+  expect(board.ahead).toBeLessThan(200 + 6 * SLOTS);
 });
