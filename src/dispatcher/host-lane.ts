@@ -92,9 +92,26 @@ export function paceOf(
   };
 }
 
+/** Whose crawlers share the pace of a host; undefined if no others do. */
+export function groupOf({ accountId = '', politeness }: LanesCrawler): string | undefined {
+  return politeness?.group === undefined ? undefined : `${accountId} ${politeness.group}`;
+}
+
+/**
+ * Gives a lane another pace. The next crawl keeps to its delay, from the last one on: that is known if the
+ * lane, and no other one at its gate, has made it.
+ */
+export function changePace(lane: Lane, pace: HostPace): void {
+  const before = spacingMs(lane);
+  lane.pace = pace;
+  const { gate, member } = lane;
+  const last = [...gate.members].at(-1) ?? member;
+  if (last === member && gate.nextStartMs > 0) gate.nextStartMs += spacingMs(lane) - before;
+}
+
 /** Least time between two starts. */
-export function spacingMs({ pace, robotsDelayMs }: Lane): number {
-  return Math.max(pace.delayMs, robotsDelayMs);
+export function spacingMs({ pace, robotsDelayMs }: Pick<Lane, 'pace' | 'robotsDelayMs'>): number {
+  return pace.asksRobots ? Math.max(pace.delayMs, robotsDelayMs) : pace.delayMs;
 }
 
 /** Before this moment no crawl may start. */

@@ -7,8 +7,10 @@ import { createHostGate, createHostGates, type HostGates, putLast } from './host
 import { createHostHealth } from './host-health.ts';
 import {
   addTime,
+  changePace,
   createLane,
   firstOf,
+  groupOf,
   heldMs,
   type Lane,
   type LanesCrawler,
@@ -140,6 +142,7 @@ export function createHostLanes(
   /** The least part of the lanes when one last started. */
   let virtualMs = 0;
 
+  const paceNow = (host: string) => paceOf(crawler, paused, host);
   function open(host: string): Lane {
     const lane = lanes.get(host);
     if (lane !== undefined) return lane;
@@ -149,9 +152,8 @@ export function createHostLanes(
       forget(oldest);
     }
     const health = createHostHealth(() => crawler.retryWindowHours * HOUR_MS);
-    const pace = paceOf(crawler, paused, host);
     const made = createLane(host, {
-      pace,
+      pace: paceNow(host),
       usedMs: virtualMs,
       health,
       gate: createHostGate(),
@@ -252,16 +254,14 @@ export function createHostLanes(
       crawler = current;
       paused = new Set(current.pausedHosts);
       const before = group;
-      const { accountId = '', politeness } = current;
-      const name = politeness?.group;
-      const after = name === undefined ? undefined : `${accountId} ${name}`;
-      group = after;
+      group = groupOf(current);
+      resting.changePaces(paceNow, latestMs);
       for (const lane of lanes.values()) {
-        lane.pace = paceOf(crawler, paused, lane.host);
-        if (after !== before) {
+        changePace(lane, paceNow(lane.host));
+        if (group !== before) {
           const { members } = lane.gate;
           if (before !== undefined) gates.leave(before, lane);
-          if (after !== undefined) gates.join(after, lane);
+          if (group !== undefined) gates.join(group, lane);
           for (const member of members) member.changed();
         }
         changedGate(lane);

@@ -1,13 +1,15 @@
 import { defined } from '../domain/defined.ts';
 import type { SavedHealth } from '../domain/host-state.ts';
 import { indexBehind } from '../domain/sorted-names.ts';
-import { type Lane, startAt } from './host-lane.ts';
+import { type HostPace, type Lane, spacingMs, startAt } from './host-lane.ts';
 
 /** What has to be remembered of a host that has no lane. */
 export interface RestingHost {
   /** Before this moment the host is asked nothing. */
   readonly untilMs: number;
   readonly nextStartMs: number;
+  /** The delay that is part of it. */
+  readonly spacingMs: number;
   readonly health?: SavedHealth;
   /** Crawls in a row that have not reached it. */
   readonly failures: number;
@@ -32,6 +34,8 @@ export interface RestingHosts {
   isFull(nowMs: number): boolean;
   /** Remembers the host of a lane that is forgotten, if there is something to remember. */
   keep(lane: Lane, nowMs: number): void;
+  /** Changes how long hosts rest that were asked less than their delay before `nowMs`. */
+  changePaces(paceOf: (host: string) => HostPace, nowMs: number): void;
   /** What is known of a host, which is then forgotten here. */
   take(host: string): RestingHost | undefined;
   /**
@@ -90,12 +94,22 @@ export function createRestingHosts(): RestingHosts {
       const kept = {
         untilMs,
         nextStartMs,
+        spacingMs: spacingMs(lane),
         robotsDelayMs,
         isKnown,
         failures,
         ...defined({ health }),
       };
       hosts.set(lane.host, kept);
+    },
+    changePaces(paceOf, nowMs) {
+      for (const [host, known] of hosts) {
+        if (known.nextStartMs <= nowMs) continue;
+        const delayMs = spacingMs({ ...known, pace: paceOf(host) });
+        const nextStartMs = known.nextStartMs + delayMs - known.spacingMs;
+        const untilMs = Math.max(nextStartMs, known.health?.untilMs ?? 0);
+        hosts.set(host, { ...known, untilMs, nextStartMs, spacingMs: delayMs });
+      }
     },
     take(host) {
       const found = hosts.get(host);

@@ -171,6 +171,20 @@ describe('the pace of a polite crawler', () => {
   });
 });
 
+test('a delay that is taken back holds up no URL that waits for it', async () => {
+  await using site = await startSite();
+  const app = shared();
+  const politeness = { delay_ms: 3_600_000, max_per_host: 1, robots_txt: false };
+  const crawler = await createCrawler(app, 'hasty', { concurrency: 2, politeness });
+  await crawler.pushAll(urls(site, 3));
+  await eventually(async () => {
+    expect((await crawler.details()).activity).toMatchObject({ completed: 1, running: 0 });
+  });
+  expect(site.hits()).toBe(1);
+  await app.rest('PUT', crawler.path, { politeness: { ...politeness, delay_ms: 0 } });
+  await eventually(() => expect(site.hits()).toBe(3));
+});
+
 test('hosts of one domain share its pace when their crawler groups them', async () => {
   // An address is a domain of its own, whatever the port.
   await using sites = await startSites(2);

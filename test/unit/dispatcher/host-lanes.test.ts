@@ -343,6 +343,79 @@ describe('what other processes know', () => {
   });
 });
 
+describe('a delay that is changed', () => {
+  const politeness = { ...OFF, delayMs: 60_000 };
+  const keep = (lanes: HostLanes, delayMs: number, group = {}): void =>
+    lanes.keep({
+      accountId: 'one',
+      retryWindowHours: 1,
+      politeness: { ...politeness, delayMs, ...group },
+    });
+
+  test('counts from the last request', () => {
+    const lanes = lanesOf({ 'a.example': 3, 'b.example': 1 });
+    keep(lanes, 60_000);
+    const first = start(lanes, 1_000);
+    lanes.sent(first?.rid ?? '', 1_500);
+    lanes.ended(first?.rid ?? '', { answer: { kind: 'answered' } }, 2_000);
+    start(lanes, 2_000);
+    for (const delayMs of [10_000, 90_000, 5_000]) {
+      keep(lanes, delayMs);
+      expect(lanes.nextAt(2_000)).toBe(1_500 + delayMs);
+    }
+    keep(lanes, 0);
+    expect(start(lanes, 2_001)?.host).toBe('a.example');
+  });
+
+  test('is not that of robots.txt when nothing asks for it any more', () => {
+    const lanes = lanesOf({ 'a.example': 3 });
+    const asking = (robotsTxt: boolean): void =>
+      lanes.keep({ ...crawler, politeness: { ...OFF, delayMs: 100, robotsTxt } });
+    asking(true);
+    const { rid = '' } = start(lanes, 1_000) ?? {};
+    lanes.ended(rid, { robotsDelayMs: 600_000 }, 2_000);
+    expect(lanes.nextAt(2_000)).toBe(602_000);
+    asking(false);
+    expect(lanes.nextAt(2_000)).toBe(2_100);
+    asking(true);
+    expect(lanes.nextAt(2_000)).toBe(602_000);
+  });
+
+  test('counts also of hosts that have no lane any more', () => {
+    const lanes = createHostLanes();
+    keep(lanes, 60_000);
+    for (let n = 0; n < 2_100; n += 1) {
+      lanes.add(jobOf(`${n}.example`));
+      const { rid = '' } = start(lanes, 1_000) ?? {};
+      lanes.sent(rid, 1_000);
+      lanes.ended(rid, { answer: { kind: 'answered' } }, 1_000);
+    }
+    const job = jobOf('0.example');
+    expect(lanes.takes(job, 8_000)).toBe(false);
+    keep(lanes, 5_000);
+    expect(lanes.takes(job, 5_999)).toBe(false);
+    expect(lanes.takes(job, 8_000)).toBe(true);
+  });
+
+  test('does not shorten that of another crawler of the pace group that has asked last', () => {
+    const gates = createHostGates();
+    const member = (): HostLanes => {
+      const lanes = createHostLanes(undefined, gates);
+      keep(lanes, 60_000, { group: 'shop' });
+      lanes.add(jobOf('a.example'));
+      lanes.add(jobOf('a.example'));
+      return lanes;
+    };
+    const [one, other] = [member(), member()];
+    const { rid = '' } = start(other, 1_000) ?? {};
+    other.sent(rid, 1_000);
+    keep(one, 5_000, { group: 'shop' });
+    expect(one.nextAt(1_000)).toBe(61_000);
+    keep(other, 5_000, { group: 'shop' });
+    expect(one.nextAt(1_000)).toBe(6_000);
+  });
+});
+
 test('robots.txt of one crawler does not shorten the delay of another one in its pace group', () => {
   const gates = createHostGates();
   const member = (politeness: Politeness): HostLanes => {

@@ -141,9 +141,14 @@ test('of several reports on a host the newest counts, in whatever order they are
   const now = Date.now();
   const none = { running: 0, tries: 3, tookMs: 9, failures: {}, perSecond: 0 };
   const away = {
-    ...({ kind: 'away', reason: 'timeout', failures: 3, spacingMs: 0 } as const),
-    ...{ untilMs: now + 60_000, awaySinceMs: now - 9_000, asideMs: 60_000 },
-  };
+    kind: 'away',
+    reason: 'timeout',
+    failures: 3,
+    spacingMs: 0,
+    untilMs: now + 60_000,
+    awaySinceMs: now - 9_000,
+    asideMs: 60_000,
+  } as const;
   const older = { ...none, host: 'back.example', lastMs: now - 5_000, health: away };
   const newer = { ...none, host: 'back.example', lastMs: now - 1_000 };
   const gone = { ...none, host: 'gone.example', lastMs: now - 1_000, health: away };
