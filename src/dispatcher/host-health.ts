@@ -52,10 +52,17 @@ export interface HostHealth {
   ended(answer: HostAnswer, startedMs: number, nowMs: number): boolean;
   /** What another process needs to continue; undefined for an ordinary host. */
   saved(): SavedHealth | undefined;
+  /** Ends a wait that is for no reason of the host: a proxy may be there now. */
+  endWait(): void;
   /** Continues where another process was, unless this one knows of trouble itself. */
   restore(saved: SavedHealth, nowMs: number): void;
   /** Continues with that many failures of a host that is not put aside. */
   restoreFailures(count: number): void;
+}
+
+/** Whether it is not the host that is waited for, but a proxy. */
+export function isWait(trouble: HostTrouble | undefined): boolean {
+  return trouble?.sinceMs !== undefined;
 }
 
 /** This many crawls in a row that do not reach a host put it aside, unless another number is given. */
@@ -196,6 +203,12 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
       if (answer.kind === 'slow') return slow(answer, startedMs, nowMs);
       if (answer.kind === 'waits') return waits(answer.reason, answer.untilMs, nowMs);
       return away(answer, startedMs, nowMs);
+    },
+    endWait() {
+      if (!isWait(trouble)) return;
+      trouble = undefined;
+      failures = 0;
+      notBeforeMs = 0;
     },
     saved() {
       if (trouble === undefined) return undefined;

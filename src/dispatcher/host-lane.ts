@@ -8,7 +8,7 @@ import type { HostHealth } from './host-health.ts';
 
 /** What lanes keep of a crawler's settings. */
 export type LanesCrawler = Pick<Crawler, 'politeness' | 'pausedHosts' | 'retryWindowHours'> &
-  Partial<Pick<Crawler, 'accountId'>>;
+  Partial<Pick<Crawler, 'accountId' | 'updatedAt'>>;
 
 /** The jobs of one host that a run has read ahead, its crawls in flight, and what is known of it. */
 export interface Lane {
@@ -97,13 +97,20 @@ export function groupOf({ accountId = '', politeness }: LanesCrawler): string | 
   return politeness?.group === undefined ? undefined : `${accountId} ${politeness.group}`;
 }
 
+/** Whether nothing of a crawler was changed from one to the other. */
+export function isSameVersion(one: LanesCrawler, other: LanesCrawler): boolean {
+  const at = one.updatedAt?.getTime();
+  return one === other || (at !== undefined && at === other.updatedAt?.getTime());
+}
+
 /**
- * Gives a lane another pace. The next crawl keeps to its delay, from the last one on: that is known if the
- * lane, and no other one at its gate, has made it.
+ * Gives a lane another pace, after a change of its crawler. The next crawl keeps to the delay, from the last
+ * one on: that is known if the lane, and no other one at its gate, has made it. It may have a proxy now.
  */
 export function changePace(lane: Lane, pace: HostPace): void {
   const before = spacingMs(lane);
   lane.pace = pace;
+  lane.health.endWait();
   const { gate, member } = lane;
   const last = [...gate.members].at(-1) ?? member;
   if (last === member && gate.nextStartMs > 0) gate.nextStartMs += spacingMs(lane) - before;

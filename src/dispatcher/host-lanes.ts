@@ -12,6 +12,7 @@ import {
   firstOf,
   groupOf,
   heldMs,
+  isSameVersion,
   type Lane,
   type LanesCrawler,
   limitOf,
@@ -227,7 +228,6 @@ export function createHostLanes(
 
   const mayTry = (): boolean =>
     tries.size < Math.max(1, Math.floor(slots * TRIES.most)) || inFlight < slots * TRIES.whileBusy;
-
   const mayStart = (lane: Lane, nowMs: number): boolean =>
     lane.running.size < limitOf(lane) &&
     startAt(lane) <= nowMs &&
@@ -250,7 +250,7 @@ export function createHostLanes(
     },
     keep(current, most = Number.POSITIVE_INFINITY) {
       slots = most;
-      if (current === crawler) return;
+      if (isSameVersion(current, crawler)) return;
       crawler = current;
       paused = new Set(current.pausedHosts);
       const before = group;

@@ -1,6 +1,7 @@
 import { defined } from '../domain/defined.ts';
 import type { SavedHealth } from '../domain/host-state.ts';
 import { indexBehind } from '../domain/sorted-names.ts';
+import { isWait } from './host-health.ts';
 import { type HostPace, type Lane, spacingMs, startAt } from './host-lane.ts';
 
 /** What has to be remembered of a host that has no lane. */
@@ -34,7 +35,10 @@ export interface RestingHosts {
   isFull(nowMs: number): boolean;
   /** Remembers the host of a lane that is forgotten, if there is something to remember. */
   keep(lane: Lane, nowMs: number): void;
-  /** Changes how long hosts rest that were asked less than their delay before `nowMs`. */
+  /**
+   * Changes how long hosts rest that were asked less than their delay before `nowMs`, and ends waits for
+   * proxies.
+   */
   changePaces(paceOf: (host: string) => HostPace, nowMs: number): void;
   /** What is known of a host, which is then forgotten here. */
   take(host: string): RestingHost | undefined;
@@ -103,12 +107,15 @@ export function createRestingHosts(): RestingHosts {
       hosts.set(lane.host, kept);
     },
     changePaces(paceOf, nowMs) {
-      for (const [host, known] of hosts) {
-        if (known.nextStartMs <= nowMs) continue;
+      for (const [host, { health: before, ...known }] of hosts) {
+        const health = isWait(before) ? undefined : before;
+        if (known.nextStartMs <= nowMs && health === before) continue;
         const delayMs = spacingMs({ ...known, pace: paceOf(host) });
         const nextStartMs = known.nextStartMs + delayMs - known.spacingMs;
-        const untilMs = Math.max(nextStartMs, known.health?.untilMs ?? 0);
-        hosts.set(host, { ...known, untilMs, nextStartMs, spacingMs: delayMs });
+        const untilMs = Math.max(nextStartMs, health?.untilMs ?? 0);
+        const failures = health === before ? known.failures : 0;
+        const rest = { ...known, failures, untilMs, nextStartMs, spacingMs: delayMs };
+        hosts.set(host, { ...rest, ...defined({ health }) });
       }
     },
     take(host) {

@@ -30,6 +30,7 @@ import { createCrawlerAccess } from './crawlers/crawler-access.ts';
 import { type CrawlerManagement, createCrawlerManagement } from './crawlers/crawlers.ts';
 import { createHostManagement, type HostManagement } from './crawlers/host-management.ts';
 import { createMonitor } from './crawlers/monitor.ts';
+import { createPoolChanges } from './crawlers/pool-changes.ts';
 import { createCookieSessions } from './crawls/cookie-sessions.ts';
 import { createCrawlJobs } from './crawls/crawl-job.ts';
 import { createCrawlTimes } from './crawls/crawl-times.ts';
@@ -200,7 +201,10 @@ export function createService(deps: ServiceDeps): Service {
     ...deps,
     seal: createSeal(deps.poolSecrets, 'pools of proxies'),
     whyNotUsable: settings.whyNotUsable,
-    onChange: (accountId) => usablePools.forget(accountId),
+    onChange(accountId) {
+      usablePools.forget(accountId);
+      poolChanged(accountId);
+    },
   });
   const usablePools = createUsablePools({
     ...deps,
@@ -228,6 +232,7 @@ export function createService(deps: ServiceDeps): Service {
   const dispatcher = wireDispatcher(deps, { access, crawlJobs, quotas, crawlTimes });
   /** What most use cases work with. */
   const common = { ...deps, access, dispatcher, quotas };
+  const poolChanged = createPoolChanges({ ...common, crawlers: store.crawlers });
   const hostReads = createHostReads({
     ...common,
     hosts: store.hosts,

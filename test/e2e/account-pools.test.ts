@@ -124,6 +124,17 @@ describe('a pool of an account', () => {
     const usual = await createCrawler(app, 'usual', { proxy: 'low' });
     await usual.stored(await usual.push(`${site.url}/page/1`));
     expect(site.seen.at(-1)?.from).toBe('127.0.0.11');
+    // Its hosts wait no longer for proxies that were replaced: a crawler whose pools change has changed.
+    const plain = await createCrawler(app, 'plain');
+    const crawlers = [usual, climbing, plain];
+    const changes = () =>
+      Promise.all(crawlers.map(async (each) => (await each.details()).updated_at as string));
+    const before = await changes();
+    await app.rest('PUT', `${POOLS}/low`, { proxies: [proxies[1]?.url] });
+    await eventually(async () => {
+      const after = await changes();
+      expect(after.map((at, n) => at !== before[n])).toEqual([true, true, false]);
+    });
   });
 
   test('of a gateway gives it another session with each URL', async () => {

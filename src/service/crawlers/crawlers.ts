@@ -208,16 +208,14 @@ export function createCrawlerManagement(deps: CrawlerManagementDeps): CrawlerMan
           `The request changes nothing: give ${CHANGEABLE}. The status is changed by pause and unpause; name, delivery and token_type never change.`,
         );
       }
-      return changed(
+      const limits = deps.quotas.limits(owner.account);
+      const details = await changed(
         name,
-        store.crawlers.update(
-          crawler.crawlerId,
-          patch,
-          clock.now(),
-          deps.quotas.limits(owner.account),
-          etag,
-        ),
+        store.crawlers.update(crawler.crawlerId, patch, clock.now(), limits, etag),
       );
+      // URLs that nothing could crawl before may start now.
+      await deps.scheduler.wake('crawl', crawler.crawlerId, clock.now());
+      return details;
     },
 
     pause: (owner, name) => setPaused(owner, name, 'user_pause'),

@@ -175,7 +175,10 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     }
     if (UNTRIED.has(failure.reason)) {
       crawled.held?.release();
-      return { ...release(job, after(failure.retryAfterMs ?? BUSY_MS)), ...untold };
+      // What its host waits for may be there sooner, by a change of the crawler.
+      const mostMs = untold.answer?.kind === 'waits' ? BUSY_MS : Number.POSITIVE_INFINITY;
+      const waitMs = Math.min(failure.retryAfterMs ?? BUSY_MS, mostMs);
+      return { ...release(job, after(waitMs)), ...untold };
     }
     const planned = retryAt(job, crawler, failure, hostAwaySince);
     const isNext = job.retry === 0 && crawled.ofProxy === 'lost';

@@ -370,7 +370,7 @@ describe('a delay that is changed', () => {
   test('is not that of robots.txt when nothing asks for it any more', () => {
     const lanes = lanesOf({ 'a.example': 3 });
     const asking = (robotsTxt: boolean): void =>
-      lanes.keep({ ...crawler, politeness: { ...OFF, delayMs: 100, robotsTxt } });
+      lanes.keep({ retryWindowHours: 1, politeness: { ...OFF, delayMs: 100, robotsTxt } });
     asking(true);
     const { rid = '' } = start(lanes, 1_000) ?? {};
     lanes.ended(rid, { robotsDelayMs: 600_000 }, 2_000);
@@ -413,6 +413,39 @@ describe('a delay that is changed', () => {
     expect(one.nextAt(1_000)).toBe(61_000);
     keep(other, 5_000, { group: 'shop' });
     expect(one.nextAt(1_000)).toBe(6_000);
+  });
+});
+
+describe('a host that waits for a proxy', () => {
+  const waits = {
+    answer: { kind: 'waits', reason: 'proxy_unavailable', untilMs: 900_000 },
+  } as const;
+  const version = (ms: number) => ({
+    retryWindowHours: 1,
+    politeness: OFF,
+    updatedAt: new Date(ms),
+  });
+
+  test('is asked once its crawler has changed, which may have another proxy', () => {
+    const lanes = lanesOf({ 'a.example': 3 });
+    lanes.keep(version(1));
+    lanes.ended(start(lanes, 1_000)?.rid ?? '', waits, 1_000);
+    lanes.keep(version(1));
+    expect(lanes.nextAt(1_000)).toBe(900_000);
+    lanes.keep(version(2));
+    expect(start(lanes, 1_000)?.host).toBe('a.example');
+  });
+
+  test('also if it has no lane any more', () => {
+    const lanes = createHostLanes();
+    lanes.keep(version(1));
+    for (let n = 0; n < 2_100; n += 1) {
+      lanes.add(jobOf(`${n}.example`));
+      lanes.ended(start(lanes, 1_000)?.rid ?? '', waits, 1_000);
+    }
+    expect(lanes.takes(jobOf('0.example'), 2_000)).toBe(false);
+    lanes.keep(version(2));
+    expect(lanes.takes(jobOf('0.example'), 2_000)).toBe(true);
   });
 });
 

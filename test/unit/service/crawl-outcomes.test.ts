@@ -19,10 +19,14 @@ const job = (retry: number): QueuedJob =>
     firstTriedAt: new Date(),
   }) as unknown as QueuedJob;
 
-/** What becomes of a job whose crawl fails for that reason after the given number of retries. */
-async function outcomeOf(reason: FailureReason, retry: number): Promise<string> {
+/** How a crawl of a job ends that fails for that reason after the given number of retries. */
+async function endOf(
+  reason: FailureReason,
+  retry: number,
+  { waitMs, proxy }: { readonly waitMs?: number; readonly proxy?: string } = {},
+) {
   const result = {
-    failure: { reason, transient: FAILURES[reason].transient },
+    failure: { reason, transient: FAILURES[reason].transient, retryAfterMs: waitMs },
     cbStatus: FAILURES[reason].cbStatus,
     originalStatus: 0,
     url: '',
@@ -32,7 +36,12 @@ async function outcomeOf(reason: FailureReason, retry: number): Promise<string> 
   };
   const jobs = createCrawlJobs({
     crawling: {
-      crawl: async () => ({ result, held: undefined }) as never,
+      crawl: async () =>
+        ({
+          result,
+          held: undefined,
+          proxyOpensAtMs: waitMs === undefined ? undefined : Date.now() + waitMs,
+        }) as never,
       result: async () => ({ result, held: undefined }) as never,
     },
     ladders: { start: async () => undefined },
@@ -40,8 +49,12 @@ async function outcomeOf(reason: FailureReason, retry: number): Promise<string> 
     clock: { aheadMs: 0, now: () => new Date() },
     retentionDays: 1,
   });
-  const { outcome } = await jobs.crawl(job(retry), webhookCrawler(), new AbortController().signal);
-  return outcome.kind;
+  const crawler = { ...webhookCrawler(), proxy };
+  return await jobs.crawl(job(retry), crawler, new AbortController().signal);
+}
+
+async function outcomeOf(reason: FailureReason, retry: number): Promise<string> {
+  return (await endOf(reason, retry)).outcome.kind;
 }
 
 test.each(['memory_busy', 'browser_busy', 'browser_unavailable', 'proxy_unavailable'] as const)(
@@ -67,4 +80,21 @@ test.each([
   ['page_too_heavy', 0, 'delivery'],
 ] as const)('a crawl that ended with %s after %i retries: %s', async (reason, retry, kind) => {
   expect(await outcomeOf(reason, retry)).toBe(kind);
+});
+
+test('a job that waits for the proxies of its crawler waits with its host, which learns of a change', async () => {
+  const waitMs = 900_000;
+  const soon = Date.now() + 60_000;
+  const due = async (proxy?: string): Promise<number> => {
+    const { outcome } = await endOf('proxy_unavailable', 0, {
+      waitMs,
+      ...(proxy ? { proxy } : {}),
+    });
+    return outcome.kind === 'release' ? (outcome.dueAt?.getTime() ?? 0) : 0;
+  };
+  const ofCrawler = await endOf('proxy_unavailable', 0, { waitMs, proxy: 'dead' });
+  expect(ofCrawler.answer).toMatchObject({ kind: 'waits' });
+  expect(await due('dead')).toBeLessThan(soon);
+  // Nothing else holds up a URL that has named its own proxy.
+  expect(await due()).toBeGreaterThan(soon);
 });
