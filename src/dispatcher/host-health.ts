@@ -67,8 +67,13 @@ export function isWait(trouble: HostTrouble | undefined): boolean {
 
 /** This many crawls in a row that do not reach a host put it aside, unless another number is given. */
 const AWAY_FAILURES = 3;
-/** How long a host is put aside at first, and at most. Each failed try doubles it. */
-const ASIDE_MS = { first: 5_000, longest: 15 * 60_000 } as const;
+/**
+ * How long a host is put aside at first, and at most. Each failed try doubles it. A host that takes requests
+ * and does not answer may do so for some of its pages alone: it is tried with the next one sooner.
+ */
+const ASIDE_MS = { first: 5_000, longest: 15 * 60_000, longestOfSilent: 60_000 } as const;
+/** The reason of a host that took a request and did not answer in time. */
+const SILENT: FailureReason = 'timeout';
 /**
  * Bounds of the interval between two starts at a host that asks for less. Answers that may be of their
  * pages alone lead to `longestOfPages` at most.
@@ -166,7 +171,8 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
     awaySinceMs ??= nowMs;
     if (!isAside()) return false;
     const isOver = nowMs - awaySinceMs >= windowMs();
-    asideMs = isOver ? 0 : Math.min(Math.max(asideMs * 2, ASIDE_MS.first), ASIDE_MS.longest);
+    const longest = reason === SILENT ? ASIDE_MS.longestOfSilent : ASIDE_MS.longest;
+    asideMs = isOver ? 0 : Math.min(Math.max(asideMs * 2, ASIDE_MS.first), longest);
     changedMs = nowMs;
     notBeforeMs = nowMs + Math.max(asideMs, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
     trouble = { kind: 'away', reason, untilMs: notBeforeMs };

@@ -137,6 +137,24 @@ describe('the pace of a crawler', () => {
   });
 });
 
+test.each([
+  { reason: 'timeout', longest: 60 },
+  { reason: 'connect_timeout', longest: 900 },
+])('a host with $reason is tried every $longest seconds at least', ({ reason, longest }) => {
+  const lanes = lanesOf({ 'a.example': 40 });
+  let now = 0;
+  const waits: number[] = [];
+  for (let n = 0; n < 20; n += 1) {
+    const { rid = '' } = start(lanes, now) ?? {};
+    lanes.ended(rid, { answer: { kind: 'away', reason } }, now);
+    const next = lanes.nextAt(now) ?? now;
+    waits.push((next - now) / SECOND);
+    now = next;
+  }
+  expect(waits.slice(0, 5)).toEqual([0, 0, 5, 10, 20]);
+  expect(Math.max(...waits)).toBe(longest);
+});
+
 describe('a host that is not reached', () => {
   const away = { answer: { kind: 'away', reason: 'connection_failed' } } as const;
 
