@@ -11,7 +11,7 @@ import {
 import { databaseUnavailable } from '../../domain/errors.ts';
 import type { TransactionCounts } from '../store.ts';
 import { clientOptions } from './client-options.ts';
-import { isUnknownCommand } from './mongo-errors.ts';
+import { isConflict, isUnknownCommand } from './mongo-errors.ts';
 
 /** Transactions over several documents. */
 export interface Transactions {
@@ -115,7 +115,7 @@ export function createTransactions(
         failure = error instanceof Error ? error : new Error(String(error));
       }
       if (session.inTransaction()) await session.abortTransaction().catch(() => undefined);
-      if (failure !== undefined && !hasLabel(failure, 'TransientTransactionError')) throw failure;
+      if (failure !== undefined && !isTransient(failure)) throw failure;
       aborted += 1;
       const most = failure instanceof MongoNetworkError ? MAX_CONNECTIONS : MAX_TRIES;
       if (tries >= most || performance.now() > until) throw failure ?? conflict();
@@ -172,6 +172,11 @@ export function createTransactions(
     abort,
     counts: () => ({ committed, aborted }),
   };
+}
+
+/** Whether the transaction may be repeated. A compatible server may not label a conflict of one of several writes. */
+function isTransient(error: Error): boolean {
+  return hasLabel(error, 'TransientTransactionError') || isConflict(error);
 }
 
 function hasLabel(error: unknown, label: string): boolean {

@@ -1,4 +1,4 @@
-import { type ClientSession, type Db, MongoError } from 'mongodb';
+import { type ClientSession, type Db, MongoError, MongoServerError } from 'mongodb';
 import { expect, test } from 'vitest';
 import { createTransactions } from '../../../src/store/mongo/transactions.ts';
 
@@ -47,4 +47,15 @@ test('a commit that the server refuses keeps the error of the driver', async () 
   const { transactions, left } = startTransactions([refused, true]);
   await expect(transactions.run(async () => 'value')).rejects.toBe(refused);
   expect(left).toEqual([true]);
+});
+
+test('a write that met another one is repeated with its transaction, also if the error has no label', async () => {
+  const { transactions } = startTransactions([true]);
+  let tries = 0;
+  const value = await transactions.run(async () => {
+    tries += 1;
+    if (tries < 3) throw new MongoServerError({ code: 112, message: 'deadlock detected' });
+    return 'value';
+  });
+  expect([value, tries, transactions.counts()]).toEqual(['value', 3, { committed: 1, aborted: 2 }]);
 });
