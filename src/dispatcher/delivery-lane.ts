@@ -96,7 +96,7 @@ export interface DeliveryLane {
   fail(turn: DeliveryTurn): void;
   /** Gives back the memory that no claimed page uses; after `start`, or instead of it. */
   release(turn: DeliveryTurn): void;
-  /** Gives back to the store what the endpoint does not take soon. */
+  /** The run drains. The store gets back what the endpoint does not take soon; nothing waits for others. */
   giveBackLate(): void;
   abortAll(reason: WorkAborted): void;
   /** Aborts and drops everything, and gives all room back. */
@@ -132,6 +132,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   let hasRoom = false;
   let waiting = false;
   let isFilling = false;
+  let drains = false;
   /** Posts results that have waited for others. */
   let timer: NodeJS.Timeout | undefined;
   /** Most results that the endpoint has taken in one POST, after it refused more. */
@@ -192,7 +193,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     clearTimeout(timer);
     if (crawler === undefined || queue.size === 0 || !deps.mayPost()) return;
     const free = mostPosts(crawler) - posts.size;
-    const nowMs = performance.now();
+    const nowMs = drains ? Number.POSITIVE_INFINITY : performance.now();
     const { groups, dueMs } = groupsOf(queue.values(), togetherOf(crawler), free, nowMs);
     if (dueMs !== undefined) timer = setTimeout(fill, Math.max(1, Math.ceil(dueMs - nowMs)));
     const slots = lineOf(crawler).take(targetOf(crawler), groups.length);
@@ -382,6 +383,8 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
     fail: ({ settlements }) => void settled.unshift(...settlements),
     release: ({ room }) => room?.release(),
     giveBackLate() {
+      drains = true;
+      fillSoon();
       if (crawler !== undefined && queue.size > 0) giveBackBeyond(mostAhead(crawler));
     },
     abortAll,
@@ -393,6 +396,4 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
   };
 }
 
-function targetOf(crawler: Crawler): string {
-  return deliveryModes[crawler.delivery].target(crawler);
-}
+const targetOf = (crawler: Crawler): string => deliveryModes[crawler.delivery].target(crawler);

@@ -117,6 +117,13 @@ function toRefusal(code: string | undefined, maxHeaderBytes: number): Refused {
         code: 'request_timeout',
         error: 'The request did not come in time.',
       };
+    case 'HPE_INVALID_EOF_STATE':
+      return {
+        status: 400,
+        phrase: 'Bad Request',
+        code: 'incomplete_body',
+        error: 'The request was cut short.',
+      };
     case 'HPE_INVALID_URL':
     case 'HPE_INVALID_CONSTANT':
       return invalid(

@@ -20,8 +20,8 @@ export interface ExpiringCache<Value> {
  */
 export function createExpiringCache<Value>(deps: {
   readonly clock: Clock;
-  /** Or a function of the time that the value took to load. */
-  readonly ttlMs: number | ((tookMs: number) => number);
+  /** Or a function of the time that the value took to load, and of the value. */
+  readonly ttlMs: number | ((tookMs: number, value: Value) => number);
   readonly maxEntries: number;
 }): ExpiringCache<Value> {
   const entries = createLruMap<string, { value: Value; until: number }>({
@@ -37,9 +37,9 @@ export function createExpiringCache<Value>(deps: {
   ): Promise<Value | undefined> {
     const startedAt = performance.now();
     const value = await from();
-    const until = clock.now().getTime() + ttl(performance.now() - startedAt);
     // After a `forget` during the load, the loaded value may be outdated.
     if (value === undefined || !loading.has(key)) return value;
+    const until = clock.now().getTime() + ttl(performance.now() - startedAt, value);
     entries.set(key, { value, until });
     return value;
   }

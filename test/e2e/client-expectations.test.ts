@@ -229,6 +229,13 @@ test.each([
   expect(JSON.parse(reply.body.toString())).toEqual({ code, error: expect.any(String) });
 });
 
+test('a request whose body is cut short is told so', async () => {
+  const head = `POST /crawler/${NORMAL} HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n{"name":`;
+  const reply = await rawRequest(app.port, head, { isCut: true });
+  expect(reply.status).toBe(400);
+  expect(JSON.parse(reply.body.toString())).toMatchObject({ code: 'incomplete_body' });
+});
+
 test('a request line too long is told so even while it is being sent', async () => {
   // As the node SDK does with the data of a POST.
   const path = `/?token=${NORMAL}&url=http://a.example/&post_data=${'x'.repeat(3_000_000)}`;

@@ -101,6 +101,29 @@ test('what cannot be read or requested is refused by its reason', async () => {
   expect((await read('nonsense')).status).toBe(422);
 });
 
+test('what is left out is told: sitemaps below the third level, and one that is too long', async () => {
+  const index = (loc: string): string =>
+    `<sitemapindex ${XMLNS}><sitemap><loc>${loc}</loc></sitemap></sitemapindex>`;
+  const level = (n: number): SiteRoute =>
+    answer('application/xml', () => index(`${site.url}/level-${n + 1}.xml`));
+  const comment = `<!--${' '.repeat(500_000)}-->`;
+  const long = (): Buffer => gzipSync(`<urlset>${comment.repeat(140)}</urlset>`);
+  await using site = await startSite({
+    routes: {
+      '/level-1.xml': level(1),
+      '/level-2.xml': level(2),
+      '/level-3.xml': level(3),
+      '/long.xml.gz': answer('application/gzip', long),
+    },
+  });
+  const read = (path: string) =>
+    shared().rest('GET', `/sitemap?token=${NORMAL}&url=${site.url}/${path}`);
+  const deep = await read('level-1.xml');
+  const failed = { url: `${site.url}/level-3.xml`, reason: 'nested_too_deep' };
+  expect(JSON.parse(deep.text)).toMatchObject({ failed });
+  expect((await read('long.xml.gz')).json).toMatchObject({ reason: 'sitemap_too_long' });
+});
+
 const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
 
 test.each([

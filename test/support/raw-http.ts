@@ -9,14 +9,22 @@ export interface RawReply {
   readonly body: Buffer;
 }
 
-/** Sends bytes to a port of 127.0.0.1 and reads until the connection is closed; `Connection: close` belongs into the request. */
-export async function rawRequest(port: number, request: string | Buffer): Promise<RawReply> {
+/**
+ * Sends bytes to a port of 127.0.0.1 and reads until the connection is closed; `Connection: close` belongs into the
+ * request. `isCut` ends the client's side of the connection after them.
+ */
+export async function rawRequest(
+  port: number,
+  request: string | Buffer,
+  { isCut = false } = {},
+): Promise<RawReply> {
   const socket = connect(port, '127.0.0.1');
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => void chunks.push(chunk));
   // Whatever came before a reset counts.
   socket.on('error', () => undefined);
-  socket.write(request);
+  if (isCut) socket.end(request);
+  else socket.write(request);
   await once(socket, 'close');
   const bytes = Buffer.concat(chunks);
   const end = bytes.indexOf('\r\n\r\n');

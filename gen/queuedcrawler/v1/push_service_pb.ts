@@ -784,7 +784,8 @@ export type FailedSitemap = Message<"queuedcrawler.v1.FailedSitemap"> & {
   url: string;
 
   /**
-   * Why: the reason of a failed crawl, `status_404` or the like, or `not_a_sitemap`.
+   * Why: the reason of a failed crawl, `status_404` or the like, `not_a_sitemap`, or `sitemap_too_long` (64 MiB). Of an index that was
+   * read, but for some of its sitemaps: `nested_too_deep` (three levels) or `too_many_sitemaps` (50,000).
    *
    * @generated from field: string reason = 2;
    */

@@ -33,6 +33,8 @@ const MAX_CHARACTERS = 8 * 1024 * 1024;
 /** Bytes of one sitemap after decompression: the 50 MB of the protocol, and some more. */
 const MAX_BYTES = 64 * 1024 * 1024;
 const PART = 1_000;
+/** A sitemap that has more bytes than that. */
+class TooLong extends Error {}
 /** Bytes that are parsed in one go: about a millisecond. */
 const PIECE_BYTES = 64 * 1024;
 const LIMITS = { what: 'streams of sitemaps', perAccount: 2, all: 20 };
@@ -50,7 +52,8 @@ export function createReadSitemap({ crawl }: Pick<InlineCrawls, 'crawl'>): ReadS
     try {
       yield* entriesOf(page);
     } catch (error) {
-      throw error instanceof DomainError ? error : unreadable(url, 'not_a_sitemap');
+      if (error instanceof DomainError) throw error;
+      throw unreadable(url, error instanceof TooLong ? 'sitemap_too_long' : 'not_a_sitemap');
     }
   }
 
@@ -59,19 +62,22 @@ export function createReadSitemap({ crawl }: Pick<InlineCrawls, 'crawl'>): ReadS
     const seen = new Set([url]);
     const waiting = [{ url, depth: 1 }];
     let characters = 0;
-    const isNew = (sitemap: string): boolean =>
-      !seen.has(sitemap) &&
-      seen.size < MAX_SITEMAPS &&
-      characters + sitemap.length <= MAX_CHARACTERS;
+    const isBeyond = (sitemap: string): boolean =>
+      seen.size >= MAX_SITEMAPS || characters + sitemap.length > MAX_CHARACTERS;
     const isOld = ({ lastmod }: SitemapEntry): boolean =>
       since !== undefined && lastmod !== undefined && lastmod < since;
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
       let urls: SitemapUrl[] = [];
+      /** Why sitemaps of this index are left out. */
+      let leftOut: string | undefined;
       try {
         for await (const entry of read(owner, next.url, signal)) {
           if (isOld(entry)) continue;
           if (!entry.isSitemap) urls.push({ url: entry.url, lastmod: entry.lastmod });
-          else if (next.depth < MAX_DEPTH && isNew(entry.url)) {
+          else if (seen.has(entry.url)) continue;
+          else if (next.depth === MAX_DEPTH) leftOut = 'nested_too_deep';
+          else if (isBeyond(entry.url)) leftOut = 'too_many_sitemaps';
+          else {
             seen.add(entry.url);
             characters += entry.url.length;
             waiting.push({ url: entry.url, depth: next.depth + 1 });
@@ -86,6 +92,7 @@ export function createReadSitemap({ crawl }: Pick<InlineCrawls, 'crawl'>): ReadS
         yield { failed: { url: next.url, reason: String(error.metadata?.['reason'] ?? '') } };
       }
       if (urls.length > 0) yield { urls };
+      if (leftOut !== undefined) yield { failed: { url: next.url, reason: leftOut } };
     }
   };
 }
@@ -122,7 +129,7 @@ async function* pieces(body: Uint8Array): AsyncGenerator<Uint8Array> {
   let bytes = 0;
   for await (const piece of gunzip as AsyncIterable<Uint8Array>) {
     bytes += piece.byteLength;
-    if (bytes > MAX_BYTES) throw new Error('the sitemap is too long');
+    if (bytes > MAX_BYTES) throw new TooLong();
     yield piece;
   }
 }

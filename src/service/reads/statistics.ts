@@ -73,6 +73,8 @@ const BATCH_SIZE = 1_000;
  * database's time.
  */
 const STORED_REST = 200;
+/** The longest time for each result: on a busy machine the time is spent with waiting. */
+const REST_PER_RESULT_MS = 1;
 const MAX_STORED = 10_000;
 /** The same for the days of crawlers, if they are more than {@link MAX_OWN_DAYS}. */
 const SUMS_REST = 20;
@@ -91,7 +93,11 @@ export function createStatistics(deps: {
   const { crawlers, stats, results } = deps.store;
   const known = createExpiringCache<readonly StoredTotals[]>({
     clock,
-    ttlMs: (tookMs) => Math.min(tookMs * STORED_REST, KEPT_MAX_MS),
+    ttlMs(tookMs, stored) {
+      // Of a type without a sum there are more than can be added up.
+      const results = stored.length < 2 ? KEPT_MAX_MS : sum(stored, (each) => each.results);
+      return Math.min(tookMs * STORED_REST, results * REST_PER_RESULT_MS, KEPT_MAX_MS);
+    },
     maxEntries: MAX_STORED,
   });
   const knownSums = createExpiringCache<HistorySums>({

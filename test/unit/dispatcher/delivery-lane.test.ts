@@ -150,6 +150,16 @@ test('what an endpoint soon takes is not given back, the rest is, also without a
   expect([lane.unsettled, lane.buffered]).toEqual([inFlight + buffered, 0]);
 });
 
+test('a run that drains posts what waits for other results', async () => {
+  const { lane, turn, acknowledgeAll } = startLane();
+  const together = { ...crawler, deliverBatch: { maxResults: 100, maxMs: 3_600_000 } };
+  turn(ends(3), 0, together);
+  expect([lane.inFlight, lane.buffered]).toEqual([0, 3]);
+  lane.giveBackLate();
+  await eventually(() => expect([lane.inFlight, lane.buffered]).toEqual([1, 0]));
+  await acknowledgeAll();
+});
+
 test.for(['a pause by the monitor', 'a drain that takes too long'])(
   '%s gives back what waits in memory',
   async (how) => {
