@@ -303,7 +303,7 @@ export const errorTable: readonly ErrorReason[] = [
     reason: 'unknown_member',
     as: ['invalid', 422],
     meaning:
-      'An object of the body, of the query or of the JSON of Connect has a member that is not known, such as a wrong condition of a filter. The body and items ignore unknown members, unless they are misspelt or misplaced.',
+      'An object of the body, of the query or of the JSON of Connect has a member that is not known, such as a wrong condition of a filter. The body, items and their parameters ignore unknown members. Misspelt ones of the body and of items are refused, and those that belong into an object of the body, or from parameters into their item.',
   },
   { reason: 'invalid_json', as: [400], meaning: 'The body is not a JSON object.' },
   {

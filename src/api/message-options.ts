@@ -32,19 +32,48 @@ const OF_ITEMS: ReadonlySet<string> = new Set(
     .flatMap(({ name, jsonName }) => [name, jsonName]),
 );
 
+/** The members of objects within a message, each with where it belongs. */
+const innerPlaces = new WeakMap<DescMessage, ReadonlyMap<string, string>>();
+
+function innerOf(desc: DescMessage): ReadonlyMap<string, string> {
+  const known = innerPlaces.get(desc);
+  if (known !== undefined) return known;
+  const places = new Map<string, string>();
+  // Set before, so that a recursive message finds itself.
+  innerPlaces.set(desc, places);
+  for (const { message, name: place } of desc.fields) {
+    if (message === undefined || message.typeName.startsWith('google.')) continue;
+    for (const [name, inner] of innerOf(message)) places.set(name, `${place}.${inner}`);
+    for (const { name, jsonName } of message.fields) places.set(name, place).set(jsonName, place);
+  }
+  return places;
+}
+
+/**
+ * Where a member belongs that the message does not have: in crawl parameters next to them, in the body
+ * into one of its objects. Undefined for others, and for items, which may have data of their own.
+ */
+function placeOf(desc: DescMessage, name: string): string | undefined {
+  if (desc.typeName === CrawlParametersSchema.typeName) {
+    return OF_ITEMS.has(name) ? 'the item' : undefined;
+  }
+  return isLenient(desc) ? undefined : innerOf(desc).get(name);
+}
+
 /**
  * Whether a member that the message does not have, in an object of `count` members, was meant for one
- * that exists. It is a misspelt one of `known`, or in crawl parameters one of their item. It is refused
+ * that exists. It is a misspelt one of `known`, or it belongs elsewhere. It is refused
  * also where others are ignored: a crawler with `callback_ur` would keep its results in storage. Other
- * services have parameters with similar names, so these may be misspelt.
+ * services have crawl parameters with similar names, so these may be misspelt.
  */
 export function isMistaken(
-  desc: Pick<DescMessage, 'typeName'>,
+  desc: DescMessage,
   name: string,
   known: readonly string[],
   count: number,
 ): boolean {
-  if (desc.typeName === CrawlParametersSchema.typeName) return OF_ITEMS.has(name);
+  if (placeOf(desc, name) !== undefined) return true;
+  if (desc.typeName === CrawlParametersSchema.typeName) return false;
   return count <= MAX_COMPARED && meantName(name, known) !== undefined;
 }
 
@@ -69,11 +98,21 @@ export function allowedNames({ values }: DescEnum): string {
 /** Of a name that a client has sent, this much is told in an error. */
 export const NAMED_CHARACTERS = 100;
 
-/** The text of the refusal of a member that the object at `path` does not have; `known` are those it has. */
-export function unknownMemberText(path: string, name: string, known: readonly string[]): string {
+/**
+ * The text of the refusal of a member that the object at `path` does not have; `known` are those it has. With the
+ * type of the object it says where the member belongs.
+ */
+export function unknownMemberText(
+  path: string,
+  name: string,
+  known: readonly string[],
+  desc?: DescMessage,
+): string {
   const holder = path === '' ? 'The message' : path;
   const told = JSON.stringify(name.slice(0, NAMED_CHARACTERS));
+  const place = desc && placeOf(desc, name);
   const meant = meantName(name, known);
   const question = meant === undefined ? '' : ` Did you mean ${meant}?`;
-  return `${holder} has no member ${told}; it has ${known.join(', ')}.${question}`;
+  const hint = place === undefined ? question : ` It belongs into ${place}.`;
+  return `${holder} has no member ${told}; it has ${known.join(', ')}.${hint}`;
 }

@@ -1,3 +1,4 @@
+import type { DescMessage } from '@bufbuild/protobuf';
 import { NAMED_CHARACTERS, unknownMemberText } from '../api/message-options.ts';
 import { lastName } from '../domain/field-name.ts';
 
@@ -50,8 +51,13 @@ export function badValue(
 }
 
 /** A 422 error for a member that the object at `path` does not have; `known` are those that it has. */
-export function unknownMember(path: string, name: string, known: readonly string[]): GatewayError {
-  const message = unknownMemberText(path, name, known);
+export function unknownMember(
+  path: string,
+  name: string,
+  known: readonly string[],
+  desc?: DescMessage,
+): GatewayError {
+  const message = unknownMemberText(path, name, known, desc);
   return new GatewayError(422, 'unknown_member', message, {
     field: path === '' ? name.slice(0, NAMED_CHARACTERS) : path,
   });

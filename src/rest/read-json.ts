@@ -38,7 +38,7 @@ export function compileMessageReader(desc: DescMessage): MessageReader {
       if (member === undefined) {
         const isIgnored = path === '' || ignoresUnknown;
         if (isIgnored && !isMistaken(desc, name, names, entries.length)) continue;
-        throw unknownMember(path, name, names);
+        throw unknownMember(path, name, names, desc);
       }
       if (value === null) continue;
       if (name !== member.name && hasOther(json, member.name, value)) {

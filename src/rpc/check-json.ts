@@ -66,7 +66,7 @@ function messageCheck(
       const member = members.get(name);
       if (member === undefined) {
         if (ignoresUnknown && !isMistaken(desc, name, names, entries.length)) continue;
-        const text = unknownMemberText(path, name, names);
+        const text = unknownMemberText(path, name, names, desc);
         throw invalidField(
           path === '' ? name.slice(0, NAMED_CHARACTERS) : path,
           text,

@@ -102,6 +102,29 @@ test('misspelt and misplaced members of the body and of an item are refused', as
   expect(await call.json()).toMatchObject({ results });
 });
 
+test('a member of the body that belongs into one of its objects is refused, and the reply says where', async () => {
+  const path = `/crawler/${NORMAL}`;
+  await app().rest('POST', path, { name: 'misplaced' });
+  const items = [{ url: 'http://127.0.0.1:9/' }];
+  const bodies = [
+    ['/misplaced/push_batch', { items, batch: 'night' }, 'batch', 'items'],
+    ['/misplaced/push_batch', { items, format: 'json' }, 'format', 'items.parameters'],
+    ['', { name: 'polite', delay_ms: 100 }, 'delay_ms', 'politeness'],
+    ['', { name: 'bulk', maxResults: 10 }, 'maxResults', 'deliver_batch'],
+  ] as const;
+  for (const [call, body, field, place] of bodies) {
+    const { status, json } = await app().rest('POST', `${path}${call}`, body);
+    expect([status, json.code, json.field]).toEqual([422, 'unknown_member', field]);
+    expect(json.error).toMatch(new RegExp(` It belongs into ${place}\\.$`));
+  }
+  const call = await fetch(`${app().url}/queuedcrawler.v1.PushService/PushBatch`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${NORMAL}` },
+    body: JSON.stringify({ crawler: 'misplaced', items, batch: 'night' }),
+  });
+  expect(await call.text()).toContain('It belongs into items.');
+});
+
 test('an unknown condition of a filter in the query is refused, and others are ignored', async () => {
   const path = `/crawler/${NORMAL}/filtered`;
   await app().rest('POST', `/crawler/${NORMAL}`, { name: 'filtered' });

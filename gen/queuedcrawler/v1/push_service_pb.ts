@@ -202,7 +202,7 @@ export const PushResponseSchema: GenMessage<PushResponse> = /*@__PURE__*/
 
 /**
  * One URL of a batch; the fields mean what they do in PushRequest. In JSON, an item may have data of its own: members that are not
- * known are ignored, unless they are misspelt. `format` and other crawl parameters have an effect in `parameters` only.
+ * known are ignored, unless they are misspelt. `format` and other crawl parameters have an effect in `parameters` only, and are such data next to it.
  *
  * @generated from message queuedcrawler.v1.PushItem
  */
