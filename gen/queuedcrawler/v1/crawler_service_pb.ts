@@ -487,7 +487,7 @@ export type CrawlerActivity = Message<"queuedcrawler.v1.CrawlerActivity"> & {
   purged: bigint;
 
   /**
-   * Results that wait for a successful delivery; webhook mode.
+   * Results, and events of batches, that wait for a successful delivery; webhook mode.
    *
    * @generated from field: int64 deliveries_pending = 9;
    */
