@@ -41,8 +41,11 @@ function innerOf(desc: DescMessage): ReadonlyMap<string, string> {
   const places = new Map<string, string>();
   // Set before, so that a recursive message finds itself.
   innerPlaces.set(desc, places);
-  for (const { message, name: place } of desc.fields) {
+  for (const field of desc.fields) {
+    const { message, name: place } = field;
     if (message === undefined || message.typeName.startsWith('google.')) continue;
+    // What belongs to one of several is no member that was only misplaced, but for items.
+    if (field.fieldKind === 'list' && !isEachApart(field)) continue;
     for (const [name, inner] of innerOf(message)) places.set(name, `${place}.${inner}`);
     for (const { name, jsonName } of message.fields) places.set(name, place).set(jsonName, place);
   }

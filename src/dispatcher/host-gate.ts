@@ -11,6 +11,8 @@ export interface HostGate {
   unsent: number;
   /** No crawl may start before; in milliseconds of the service time. */
   nextStartMs: number;
+  /** Who has set that, and the delay that is part of it; undefined if nobody here has. */
+  held: { readonly by: GateMember; readonly spacingMs: number } | undefined;
   /** The lanes, the one whose last start is the longest ago first; empty for one lane alone. */
   readonly members: Set<GateMember>;
 }
@@ -43,7 +45,7 @@ export function putLast({ gate: { members }, member }: Lane): void {
 
 /** Makes a gate for one lane. */
 export function createHostGate(): HostGate {
-  return { running: 0, unsent: 0, nextStartMs: 0, members: new Set() };
+  return { running: 0, unsent: 0, nextStartMs: 0, held: undefined, members: new Set() };
 }
 
 /** Makes the gates. */
@@ -61,7 +63,10 @@ export function createHostGates(): HostGates {
       gate.members.add(member);
       gate.running += own.running;
       gate.unsent += own.unsent;
-      gate.nextStartMs = Math.max(gate.nextStartMs, own.nextStartMs);
+      if (own.nextStartMs > gate.nextStartMs) {
+        gate.nextStartMs = own.nextStartMs;
+        gate.held = own.held;
+      }
       lane.gate = gate;
     },
     leave(group, lane) {
@@ -71,7 +76,8 @@ export function createHostGates(): HostGates {
       gate.unsent -= unsent.size;
       if (gate.members.size === 0) gates.delete(keyOf(group, host));
       const counts = { running: running.size, unsent: unsent.size };
-      lane.gate = { ...createHostGate(), ...counts, nextStartMs: gate.nextStartMs };
+      const held = gate.held?.by === member ? gate.held : undefined;
+      lane.gate = { ...createHostGate(), ...counts, nextStartMs: gate.nextStartMs, held };
     },
     letOthersFirst({ gate, member }, nowMs) {
       if (isLetting) return false;

@@ -52,8 +52,11 @@ export interface HostHealth {
   ended(answer: HostAnswer, startedMs: number, nowMs: number): boolean;
   /** What another process needs to continue; undefined for an ordinary host. */
   saved(): SavedHealth | undefined;
-  /** Ends a wait that is for no reason of the host: a proxy may be there now. */
-  endWait(): void;
+  /**
+   * Ends a wait that is for no reason of the host: a proxy may be there now. Crawls that started until
+   * `latestMs` begin none.
+   */
+  endWait(latestMs: number): void;
   /** Continues where another process was, unless this one knows of trouble itself. */
   restore(saved: SavedHealth, nowMs: number): void;
   /** Continues with that many failures of a host that is not put aside. */
@@ -67,11 +70,10 @@ export function isWait(trouble: HostTrouble | undefined): boolean {
 
 /** This many crawls in a row that do not reach a host put it aside, unless another number is given. */
 const AWAY_FAILURES = 3;
-/**
- * How long a host is put aside at first, and at most. Each failed try doubles it. A host that takes requests
- * and does not answer may do so for some of its pages alone: it is tried with the next one sooner.
- */
-const ASIDE_MS = { first: 5_000, longest: 15 * 60_000, longestOfSilent: 60_000 } as const;
+/** How long a host is put aside at first, and at most. Each failed try doubles it. */
+const ASIDE_MS = { first: 5_000, longest: 15 * 60_000 } as const;
+/** The longest for a host that takes requests and does not answer: it may do so for some of its pages alone. */
+const SILENT_MS = 60_000;
 /** The reason of a host that took a request and did not answer in time. */
 const SILENT: FailureReason = 'timeout';
 /**
@@ -93,7 +95,17 @@ const LONGEST_RETRY_AFTER_MS = 15 * 60_000;
  * Makes the health of a host of which nothing is known. A host that did not answer for longer than
  * `windowMs` is not put aside any more: each of its URLs is tried once and fails.
  */
-export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAILURES): HostHealth {
+export function createHostHealth(
+  windowMs: () => number,
+  {
+    awayFailures = AWAY_FAILURES,
+    silentMs = SILENT_MS,
+  }: {
+    readonly awayFailures?: number;
+    /** The longest pause after a request that was taken and not answered in time; bounded by that of others. */
+    readonly silentMs?: number;
+  } = {},
+): HostHealth {
   let notBeforeMs = 0;
   let spacingMs = 0;
   let failures = 0;
@@ -104,6 +116,13 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
   let refused: number = REFUSED.share;
   /** Crawls that started before tell nothing new about the last change. */
   let changedMs = Number.NEGATIVE_INFINITY;
+  let waitEndedMs = Number.NEGATIVE_INFINITY;
+  /** What was known of the host before it waited. */
+  let beforeWait: Readonly<{
+    trouble: HostTrouble | undefined;
+    notBeforeMs: number;
+    failures: number;
+  }> = { trouble: undefined, notBeforeMs: 0, failures: 0 };
 
   const isAside = (): boolean => failures >= awayFailures;
 
@@ -151,7 +170,9 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
     return !wasSlow;
   }
 
-  function waits(reason: string, untilMs: number, nowMs: number): boolean {
+  function waits(reason: string, untilMs: number, startedMs: number, nowMs: number): boolean {
+    if (startedMs <= waitEndedMs) return false;
+    if (!isWait(trouble)) beforeWait = { trouble, notBeforeMs, failures };
     failures = Math.max(failures, awayFailures);
     changedMs = nowMs;
     notBeforeMs = Math.max(notBeforeMs, untilMs);
@@ -171,8 +192,9 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
     awaySinceMs ??= nowMs;
     if (!isAside()) return false;
     const isOver = nowMs - awaySinceMs >= windowMs();
-    const longest = reason === SILENT ? ASIDE_MS.longestOfSilent : ASIDE_MS.longest;
-    asideMs = isOver ? 0 : Math.min(Math.max(asideMs * 2, ASIDE_MS.first), longest);
+    const longest = reason === SILENT ? silentMs : ASIDE_MS.longest;
+    const doubled = Math.max(asideMs * 2, ASIDE_MS.first);
+    asideMs = isOver ? 0 : Math.min(doubled, longest, ASIDE_MS.longest);
     changedMs = nowMs;
     notBeforeMs = nowMs + Math.max(asideMs, Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS));
     trouble = { kind: 'away', reason, untilMs: notBeforeMs };
@@ -207,14 +229,12 @@ export function createHostHealth(windowMs: () => number, awayFailures = AWAY_FAI
     ended(answer, startedMs, nowMs) {
       if (answer.kind === 'answered') return answered(startedMs, nowMs);
       if (answer.kind === 'slow') return slow(answer, startedMs, nowMs);
-      if (answer.kind === 'waits') return waits(answer.reason, answer.untilMs, nowMs);
+      if (answer.kind === 'waits') return waits(answer.reason, answer.untilMs, startedMs, nowMs);
       return away(answer, startedMs, nowMs);
     },
-    endWait() {
-      if (!isWait(trouble)) return;
-      trouble = undefined;
-      failures = 0;
-      notBeforeMs = 0;
+    endWait(latestMs) {
+      waitEndedMs = latestMs;
+      if (isWait(trouble)) ({ trouble, notBeforeMs, failures } = beforeWait);
     },
     saved() {
       if (trouble === undefined) return undefined;

@@ -105,15 +105,26 @@ export function isSameVersion(one: LanesCrawler, other: LanesCrawler): boolean {
 
 /**
  * Gives a lane another pace, after a change of its crawler. The next crawl keeps to the delay, from the last
- * one on: that is known if the lane, and no other one at its gate, has made it. It may have a proxy now.
+ * one on that this lane has made. The host may have a proxy now, which crawls that started until `latestMs`
+ * say nothing of.
  */
-export function changePace(lane: Lane, pace: HostPace): void {
-  const before = spacingMs(lane);
+export function changePace(lane: Lane, pace: HostPace, latestMs: number): void {
   lane.pace = pace;
-  lane.health.endWait();
+  lane.health.endWait(latestMs);
   const { gate, member } = lane;
-  const last = [...gate.members].at(-1) ?? member;
-  if (last === member && gate.nextStartMs > 0) gate.nextStartMs += spacingMs(lane) - before;
+  if (gate.held?.by !== member) return;
+  gate.nextStartMs += spacingMs(lane) - gate.held.spacingMs;
+  gate.held = { by: member, spacingMs: spacingMs(lane) };
+}
+
+/** Lets the next crawl start no earlier than the delay after a moment. Returns whether that is later than before. */
+export function holdGate(lane: Lane, sinceMs: number): boolean {
+  const { gate, member: by } = lane;
+  const startMs = sinceMs + spacingMs(lane);
+  if (startMs <= gate.nextStartMs) return false;
+  gate.nextStartMs = startMs;
+  gate.held = { by, spacingMs: spacingMs(lane) };
+  return true;
 }
 
 /** Least time between two starts. */

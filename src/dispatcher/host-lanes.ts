@@ -12,6 +12,7 @@ import {
   firstOf,
   groupOf,
   heldMs,
+  holdGate,
   isSameVersion,
   type Lane,
   type LanesCrawler,
@@ -173,9 +174,9 @@ export function createHostLanes(
     wait(made, gainedMs.get(made.digit));
     const known = resting.take(host);
     if (known !== undefined) {
-      made.gate.nextStartMs = Math.max(made.gate.nextStartMs, known.nextStartMs);
       made.robotsDelayMs = known.robotsDelayMs;
       made.isKnown = known.isKnown;
+      holdGate(made, known.nextStartMs - spacingMs(made));
       made.health.restoreFailures(known.failures);
       if (known.health !== undefined) made.health.restore(known.health, latestMs);
     }
@@ -209,10 +210,7 @@ export function createHostLanes(
   /** Lets the first crawl wait for the delay since another process may have made one. */
   function wait(lane: Lane, sinceMs: number | undefined): void {
     if (sinceMs === undefined || spacingMs(lane) === 0) return;
-    const startMs = sinceMs + spacingMs(lane);
-    if (startMs <= lane.gate.nextStartMs) return;
-    lane.gate.nextStartMs = startMs;
-    changedGate(lane);
+    if (holdGate(lane, sinceMs)) changedGate(lane);
   }
 
   /** Forgets a lane of which nothing has to be known. */
@@ -257,7 +255,8 @@ export function createHostLanes(
       group = groupOf(current);
       resting.changePaces(paceNow, latestMs);
       for (const lane of lanes.values()) {
-        changePace(lane, paceNow(lane.host));
+        changePace(lane, paceNow(lane.host), latestMs);
+        idle.changed(lane);
         if (group !== before) {
           const { members } = lane.gate;
           if (before !== undefined) gates.leave(before, lane);
@@ -265,6 +264,7 @@ export function createHostLanes(
           for (const member of members) member.changed();
         }
         changedGate(lane);
+        wait(lane, gainedMs.get(lane.digit));
       }
     },
     watch(onOpen, onTurn) {
@@ -349,7 +349,7 @@ export function createHostLanes(
       latestMs = nowMs;
       gate.running += 1;
       putLast(lane);
-      gate.nextStartMs = Math.max(gate.nextStartMs, nowMs + spacingMs(lane));
+      holdGate(lane, nowMs);
       lane.health.started(nowMs);
       const isPaced = spacingMs(lane) > 0;
       if (isPaced) {
@@ -363,7 +363,7 @@ export function createHostLanes(
       const lane = byRid.get(rid);
       if (lane?.running.has(rid) !== true) return;
       settle(lane, rid);
-      lane.gate.nextStartMs = Math.max(lane.gate.nextStartMs, nowMs + spacingMs(lane));
+      holdGate(lane, nowMs);
       changedGate(lane);
     },
     ended(rid, { answer, robotsDelayMs, tried }, nowMs) {

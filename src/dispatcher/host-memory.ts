@@ -7,6 +7,7 @@ import type { FailureReason } from '../domain/status.ts';
 import type { HostReport, HostStore, QueuedHost } from '../store/store.ts';
 import type { DispatcherDeps } from './dispatcher-deps.ts';
 import { createHostGates } from './host-gate.ts';
+import { isWait } from './host-health.ts';
 import { createHostLanes, type HostLanes } from './host-lanes.ts';
 
 /**
@@ -85,7 +86,9 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
         if (!own && report.processId === processId) continue;
         for (const state of report.hosts) {
           const known = latest.get(state.host);
-          if (known === undefined || known.lastMs < state.lastMs) latest.set(state.host, state);
+          // Each process finds out by itself whether there is a proxy: the crawler may have changed.
+          const told = isWait(state.health) ? { ...state, health: undefined } : state;
+          if (known === undefined || known.lastMs < state.lastMs) latest.set(state.host, told);
         }
       }
       lanes.learn([...latest.values()], nowMs());

@@ -47,7 +47,7 @@ export function busyDigitsOf(lanes: ReadonlyMap<string, Lane>, nowMs: number): S
   const busy = new Set<string>();
   for (const { running, gate, pace, robotsDelayMs, digit } of lanes.values()) {
     // Who gets a host waits for the delay of the settings, and may not know that of robots.txt.
-    const isDelayed = robotsDelayMs > pace.delayMs && gate.nextStartMs > nowMs;
+    const isDelayed = pace.asksRobots && robotsDelayMs > pace.delayMs && gate.nextStartMs > nowMs;
     if (running.size > 0 || isDelayed) busy.add(digit);
   }
   return busy;

@@ -98,7 +98,7 @@ export function createRestingHosts(): RestingHosts {
       const kept = {
         untilMs,
         nextStartMs,
-        spacingMs: spacingMs(lane),
+        spacingMs: gate.held?.spacingMs ?? spacingMs(lane),
         robotsDelayMs,
         isKnown,
         failures,

@@ -67,6 +67,8 @@ export interface RunLoop {
 const REPEAT_TURN_MS = 500;
 /** How long a crawler is left alone if its account may not crawl, or all its hosts are closed. */
 const HELD_MS = 15_000;
+/** The longest rest of a crawler whose hosts are all closed. A push, or a change of it, ends the rest. */
+const LONGEST_REST_MS = 60_000;
 /** How long a helper keeps a share without work, or waits for slots. */
 const HELPER_IDLE_MS = 3_000;
 
@@ -263,14 +265,14 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
   }
 
   /**
-   * When the next job may start if no due one may now. The time is bounded, because a change of the settings
-   * may let others start.
+   * When the next job may start if no due one may now. The time is bounded, because other processes may have
+   * let others start.
    */
   function opensAt(): Date | undefined {
     const { opensMs, nextDueAt } = crawls;
     if (opensMs === undefined) return undefined;
     const dueMs = nextDueAt?.getTime() ?? Number.POSITIVE_INFINITY;
-    return new Date(Math.min(opensMs, dueMs, nowMs() + HELD_MS));
+    return new Date(Math.min(opensMs, dueMs, nowMs() + LONGEST_REST_MS));
   }
 
   /** Until something is due; a wake ends it before, as at the end of the lease. */

@@ -42,7 +42,7 @@ import { createReadSitemap, type ReadSitemap } from './crawls/read-sitemap.ts';
 import type { SharedResources } from './crawls/shared-resources.ts';
 import { withStoredPages } from './crawls/stored-pages.ts';
 import { tracedCrawling } from './crawls/traced-crawling.ts';
-import { createUsablePools } from './crawls/usable-pools.ts';
+import { createUsablePools, POOLS_FRESH_MS } from './crawls/usable-pools.ts';
 import type { WaysOut } from './crawls/ways-out.ts';
 import { createTestDelivery, type TestDelivery } from './deliveries/test-delivery.ts';
 import { type AttentionWatch, createAttentionWatch } from './notices/attention-watch.ts';
@@ -232,7 +232,11 @@ export function createService(deps: ServiceDeps): Service {
   const dispatcher = wireDispatcher(deps, { access, crawlJobs, quotas, crawlTimes });
   /** What most use cases work with. */
   const common = { ...deps, access, dispatcher, quotas };
-  const poolChanged = createPoolChanges({ ...common, crawlers: store.crawlers });
+  const poolChanged = createPoolChanges({
+    ...common,
+    crawlers: store.crawlers,
+    delayMs: POOLS_FRESH_MS,
+  });
   const hostReads = createHostReads({
     ...common,
     hosts: store.hosts,

@@ -1,5 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Dispatcher } from '../../dispatcher/dispatcher.ts';
 import type { ServiceClock } from '../../domain/clock.ts';
+import type { Crawler } from '../../domain/crawler.ts';
 import type { Logger } from '../../domain/logger.ts';
 import type { Scheduler } from '../../scheduler/scheduler.ts';
 import type { CrawlerStore } from '../../store/store.ts';
@@ -9,7 +11,8 @@ const PAGE = 100;
 
 /**
  * Tells the crawlers of an account that go through proxies that its pools have changed: their hosts wait
- * no longer for the old ones. They count as changed, so every process learns it.
+ * no longer for the old ones. They count as changed, so every process learns it, after `delayMs`: by then
+ * each reads the new pools. One account is told at a time, once for all changes until then.
  */
 export function createPoolChanges(deps: {
   readonly crawlers: Pick<CrawlerStore, 'list' | 'update'>;
@@ -17,27 +20,39 @@ export function createPoolChanges(deps: {
   readonly scheduler: Pick<Scheduler, 'wake'>;
   readonly clock: ServiceClock;
   readonly logger: Logger;
+  readonly delayMs: number;
 }): (accountId: string) => void {
   const { crawlers, dispatcher, scheduler, clock, logger } = deps;
+  /** Accounts that are to be told. */
+  const waiting = new Set<string>();
+  let last = Promise.resolve();
+
+  async function tellOf({ crawlerId, proxy, escalate }: Crawler): Promise<void> {
+    if (proxy === undefined && escalate === undefined) return;
+    if ((await crawlers.update(crawlerId, {}, clock.now())) === undefined) return;
+    dispatcher.refresh(crawlerId);
+    await scheduler.wake('crawl', crawlerId, clock.now());
+  }
 
   async function tell(accountId: string): Promise<void> {
+    await delay(deps.delayMs, undefined, { ref: false });
+    waiting.delete(accountId);
     for (let after = ''; ; ) {
       const page = await crawlers.list(accountId, { limit: PAGE, after });
-      for (const { crawlerId, proxy, escalate } of page) {
-        if (proxy === undefined && escalate === undefined) continue;
-        await crawlers.update(crawlerId, {}, clock.now());
-        dispatcher.refresh(crawlerId);
-        await scheduler.wake('crawl', crawlerId, clock.now());
-      }
-      const last = page.at(-1);
-      if (last === undefined || page.length < PAGE) return;
-      after = last.name;
+      for (const crawler of page) await tellOf(crawler);
+      after = page.at(-1)?.name ?? '';
+      if (page.length < PAGE) return;
     }
   }
 
   return (accountId) => {
-    tell(accountId).catch((error: unknown) => {
-      logger.warn({ err: error, accountId }, 'crawlers were not told of a change of their pools');
-    });
+    if (waiting.has(accountId)) return;
+    waiting.add(accountId);
+    last = last
+      .then(() => tell(accountId))
+      .catch((error: unknown) => {
+        waiting.delete(accountId);
+        logger.warn({ err: error, accountId }, 'crawlers were not told of a change of their pools');
+      });
   };
 }

@@ -175,9 +175,10 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     }
     if (UNTRIED.has(failure.reason)) {
       crawled.held?.release();
-      // What its host waits for may be there sooner, by a change of the crawler.
-      const mostMs = untold.answer?.kind === 'waits' ? BUSY_MS : Number.POSITIVE_INFINITY;
-      const waitMs = Math.min(failure.retryAfterMs ?? BUSY_MS, mostMs);
+      const { retryAfterMs: wantedMs = BUSY_MS } = failure;
+      // A change of the crawler or of its pools ends the wait of its host sooner, and not that of the job.
+      const isSooner = untold.answer?.kind === 'waits' && failure.reason === 'proxy_unavailable';
+      const waitMs = isSooner ? Math.min(wantedMs, Math.max(BUSY_MS, wantedMs / 10)) : wantedMs;
       return { ...release(job, after(waitMs)), ...untold };
     }
     const planned = retryAt(job, crawler, failure, hostAwaySince);

@@ -68,6 +68,8 @@ const SLOW = { ms: 5_000, times: 5, samples: 5 } as const;
 const MEAN_WEIGHT = 0.9;
 /** While another crawl is the try. */
 const TRY_MS = 1_000;
+/** One failure puts a proxy aside, also a silent one for as long as any other. */
+const OF_PROXY = { awayFailures: 1, silentMs: Number.POSITIVE_INFINITY } as const;
 /** Hosts of a proxy that are listed. */
 const MAX_LISTED = 5;
 
@@ -124,7 +126,7 @@ export function createProxyHealth(bounds: {
 
   function entry(map: Entries, key: string): Entry {
     return getOrInsert(map, key, () => ({
-      health: createHostHealth(() => Number.POSITIVE_INFINITY, 1),
+      health: createHostHealth(() => Number.POSITIVE_INFINITY, OF_PROXY),
       running: 0,
       unreached: new Set<string>(),
     }));

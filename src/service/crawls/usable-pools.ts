@@ -34,7 +34,7 @@ interface Known {
 }
 
 /** How long the pools of an account are used without looking for changes. */
-const FRESH_MS = 2 * SECOND_MS;
+export const POOLS_FRESH_MS = 2 * SECOND_MS;
 const MAX_ACCOUNTS = 10_000;
 /** Proxies of accounts that are kept in memory. */
 const MAX_PROXIES = 50_000;
@@ -104,7 +104,7 @@ export function createUsablePools(deps: {
       const found = known.get(accountId);
       const isEnough =
         found !== undefined &&
-        clock.now().getTime() - found.readMs < FRESH_MS &&
+        clock.now().getTime() - found.readMs < POOLS_FRESH_MS &&
         wishes.every((wish) => findPools(found.usable, wish) !== undefined);
       const { usable, isSealed } = isEnough ? found : await load(accountId);
       if (isSealed && !wishes.every(isOperators)) throw poolsSealed();

@@ -96,7 +96,8 @@ export function createStatistics(deps: {
     ttlMs(tookMs, stored) {
       // Of a type without a sum there are more than can be added up.
       const results = stored.length < 2 ? KEPT_MAX_MS : sum(stored, (each) => each.results);
-      return Math.min(tookMs * STORED_REST, results * REST_PER_RESULT_MS, KEPT_MAX_MS);
+      const mostMs = Math.max(results * REST_PER_RESULT_MS, 2 * tookMs);
+      return Math.min(tookMs * STORED_REST, mostMs, KEPT_MAX_MS);
     },
     maxEntries: MAX_STORED,
   });

@@ -58,7 +58,7 @@ export async function readKeys(
     const ids = new Set(taken.map(({ _id }) => _id));
     const replaced = ended.filter(({ _id }) => ids.has(_id)).map(({ _id, rid }) => ({ _id, rid }));
     if (replaced.length > 0) await uniqueKeys.deleteMany({ $or: replaced }, { session });
-    // In one order, so that two pushes of the same URLs do not wait for each other.
+    // In one order, so that two pushes of the same new URLs do not wait for each other.
     const ordered = taken.toSorted((one, other) => (one._id < other._id ? -1 : 1));
     try {
       await uniqueKeys.insertMany(ordered, { session });

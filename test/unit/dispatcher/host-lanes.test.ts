@@ -415,6 +415,40 @@ describe('a delay that is changed', () => {
     expect(lanes.takes(job, 8_000)).toBe(true);
   });
 
+  test('does not shorten what was held before its crawler came to the host', () => {
+    const gates = createHostGates();
+    const one = createHostLanes(undefined, gates);
+    const other = createHostLanes(undefined, gates);
+    for (const lanes of [one, other]) keep(lanes, 60_000, { group: 'shop' });
+    one.add(jobOf('a.example'));
+    one.add(jobOf('a.example'));
+    one.sent(start(one, 1_000)?.rid ?? '', 1_000);
+    other.add(jobOf('a.example'));
+    keep(other, 0, { group: 'shop' });
+    expect(one.nextAt(1_000)).toBe(61_000);
+  });
+
+  test('is taken from the last request, whatever robots.txt has said after it', () => {
+    const lanes = lanesOf({ 'a.example': 3 });
+    const asking = (robotsTxt: boolean): void =>
+      lanes.keep({ retryWindowHours: 1, politeness: { ...OFF, delayMs: 30_000, robotsTxt } });
+    asking(true);
+    const state = {
+      host: 'a.example',
+      running: 0,
+      tries: 1,
+      tookMs: 1,
+      failures: {},
+      perSecond: 0,
+    };
+    const first = start(lanes, 40_000);
+    lanes.sent(first?.rid ?? '', 40_000);
+    lanes.ended(first?.rid ?? '', { answer: { kind: 'answered' } }, 40_100);
+    lanes.learn([{ ...state, lastMs: 50_000, robotsDelayMs: 120_000 }], 50_000);
+    asking(false);
+    expect(lanes.nextAt(50_000)).toBe(70_100);
+  });
+
   test('does not shorten that of another crawler of the pace group that has asked last', () => {
     const gates = createHostGates();
     const member = (): HostLanes => {
@@ -452,6 +486,26 @@ describe('a host that waits for a proxy', () => {
     expect(lanes.nextAt(1_000)).toBe(900_000);
     lanes.keep(version(2));
     expect(start(lanes, 1_000)?.host).toBe('a.example');
+  });
+
+  test('waits no longer for what a crawl says that began before the change', () => {
+    const lanes = lanesOf({ 'a.example': 3 });
+    lanes.keep(version(1));
+    const { rid = '' } = start(lanes, 1_000) ?? {};
+    lanes.keep(version(2));
+    lanes.ended(rid, waits, 5_000);
+    expect(start(lanes, 5_000)?.host).toBe('a.example');
+  });
+
+  test('waits on for what it has asked for before', () => {
+    const lanes = lanesOf({ 'a.example': 3 });
+    lanes.keep(version(1));
+    const [first, second] = [start(lanes, 1_000), start(lanes, 1_000)];
+    const slow = { answer: { kind: 'slow', retryAfterMs: 600_000 } } as const;
+    lanes.ended(first?.rid ?? '', slow, 2_000);
+    lanes.ended(second?.rid ?? '', waits, 3_000);
+    lanes.keep(version(2));
+    expect(lanes.nextAt(3_000)).toBe(602_000);
   });
 
   test('also if it has no lane any more', () => {

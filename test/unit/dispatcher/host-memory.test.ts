@@ -174,3 +174,28 @@ test('of several reports on a host the newest counts, in whatever order they are
     await memory.close();
   }
 });
+
+test('a wait for a proxy is not taken from a report: the crawler may have changed', async () => {
+  const now = Date.now();
+  const waits = { kind: 'away', reason: 'proxy_unavailable', failures: 3, spacingMs: 0 } as const;
+  const health = { ...waits, untilMs: now + 900_000, sinceMs: now, asideMs: 0 };
+  const state = { running: 0, tries: 0, tookMs: 0, failures: {}, perSecond: 0, lastMs: 0 };
+  const report = {
+    crawlerId: 'first',
+    processId: 'a',
+    hosts: [{ ...state, host: 'a.example', health }],
+  };
+  const hosts = { reports: async () => [report], save: async () => undefined };
+  const memory = createHostMemory({
+    hosts: hosts as unknown as HostStore,
+    clock: { now: () => new Date() },
+    logger: silentLogger,
+    processId: 'p',
+    isShared: () => false,
+  });
+  const lanes = memory.lanesOf('first');
+  lanes.keep({ accountId: 'a', politeness: undefined, retryWindowHours: 48 });
+  await vi.advanceTimersByTimeAsync(0);
+  expect(lanes.states(now)).toEqual([]);
+  await memory.close();
+});

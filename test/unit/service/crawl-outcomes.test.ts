@@ -84,7 +84,7 @@ test.each([
 
 test('a job that waits for the proxies of its crawler waits with its host, which learns of a change', async () => {
   const waitMs = 900_000;
-  const soon = Date.now() + 60_000;
+  const soon = Date.now() + 100_000;
   const due = async (proxy?: string): Promise<number> => {
     const { outcome } = await endOf('proxy_unavailable', 0, {
       waitMs,

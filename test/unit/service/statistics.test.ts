@@ -246,7 +246,7 @@ test('what is stored is added up anew all the sooner the less it takes, and once
   results.takesMs = 700;
   expect(await read()).toEqual({ normal: 2, totalled: 2 });
   // Few results: the database was busy with others.
-  app.clock.advance(1_000);
+  app.clock.advance(2_000);
   results.more = 100_000;
   expect(await read()).toEqual({ normal: 100_002, totalled: 2 });
   await app.crawl('one', [200]);
