@@ -104,8 +104,8 @@ export function isSameVersion(one: LanesCrawler, other: LanesCrawler): boolean {
 }
 
 /**
- * Gives a lane another pace, after a change of its crawler. The next crawl keeps to the delay, from the last
- * one on that this lane has made. The host may have a proxy now, which crawls that started until `latestMs`
+ * Gives a lane another pace, after a change of its crawler. If this lane holds its gate, the next crawl keeps
+ * to the new delay from the last one on. The host may have a proxy now, which crawls that started until `latestMs`
  * say nothing of.
  */
 export function changePace(lane: Lane, pace: HostPace, latestMs: number): void {
@@ -121,7 +121,9 @@ export function changePace(lane: Lane, pace: HostPace, latestMs: number): void {
 export function holdGate(lane: Lane, sinceMs: number): boolean {
   const { gate, member: by } = lane;
   const startMs = sinceMs + spacingMs(lane);
-  if (startMs <= gate.nextStartMs) return false;
+  // Who has held it may be gone: nobody else would let go of it.
+  const isLeft = gate.members.size > 0 && !(gate.held && gate.members.has(gate.held.by));
+  if (startMs < gate.nextStartMs || (startMs === gate.nextStartMs && !isLeft)) return false;
   gate.nextStartMs = startMs;
   gate.held = { by, spacingMs: spacingMs(lane) };
   return true;

@@ -202,7 +202,7 @@ export function createReadAhead(deps: {
    * `isOutdated`: a crawl that started while the look was under way may have opened one. `tookAny`: the look
    * has found jobs that were taken.
    */
-  function endRound(at: number, isOutdated: boolean, tookAny: boolean): void {
+  function endRound(isOutdated: boolean, tookAny: boolean): void {
     const isRefused = leftClosed && (wasRefused || !hasMore);
     const waits = isFruitless && !isOutdated && (isRefused || (hasLeftOut && !hasMore));
     wasRefused = isFruitless && leftClosed;
@@ -212,7 +212,8 @@ export function createReadAhead(deps: {
       expects = false;
       hasMore = false;
     }
-    const opensAt = leftClosed || hasLeftOut ? lanes.opensAt(at, true) : undefined;
+    // One that has opened since the look began was left out.
+    const opensAt = leftClosed || hasLeftOut ? lanes.opensAt(lookedMs, true) : undefined;
     if (opensAt !== undefined && opensAt < (nextDueAt?.getTime() ?? Number.POSITIVE_INFINITY)) {
       nextDueAt = new Date(opensAt);
     }
@@ -350,7 +351,7 @@ export function createReadAhead(deps: {
       afterHost = lastHost ?? '';
       // A slot for each is enough for all of them.
       othersWait = hasMore && !seesAllHosts && roundHosts > slots;
-      if (seesAllHosts) endRound(at, isOutdated, tookAny);
+      if (seesAllHosts) endRound(isOutdated, tookAny);
     },
     cancelLook,
   };

@@ -9,8 +9,8 @@ export interface RestingHost {
   /** Before this moment the host is asked nothing. */
   readonly untilMs: number;
   readonly nextStartMs: number;
-  /** The delay that is part of it. */
-  readonly spacingMs: number;
+  /** The delay that is part of it; undefined if another crawler of the pace group has asked the host. */
+  readonly spacingMs: number | undefined;
   readonly health?: SavedHealth;
   /** Crawls in a row that have not reached it. */
   readonly failures: number;
@@ -98,7 +98,7 @@ export function createRestingHosts(): RestingHosts {
       const kept = {
         untilMs,
         nextStartMs,
-        spacingMs: gate.held?.spacingMs ?? spacingMs(lane),
+        spacingMs: gate.held?.by === lane.member ? gate.held.spacingMs : undefined,
         robotsDelayMs,
         isKnown,
         failures,
@@ -110,8 +110,9 @@ export function createRestingHosts(): RestingHosts {
       for (const [host, { health: before, ...known }] of hosts) {
         const health = isWait(before) ? undefined : before;
         if (known.nextStartMs <= nowMs && health === before) continue;
-        const delayMs = spacingMs({ ...known, pace: paceOf(host) });
-        const nextStartMs = known.nextStartMs + delayMs - known.spacingMs;
+        const isOwn = known.spacingMs !== undefined;
+        const delayMs = isOwn ? spacingMs({ ...known, pace: paceOf(host) }) : undefined;
+        const nextStartMs = known.nextStartMs + (delayMs ?? 0) - (known.spacingMs ?? 0);
         const untilMs = Math.max(nextStartMs, health?.untilMs ?? 0);
         const failures = health === before ? known.failures : 0;
         const rest = { ...known, failures, untilMs, nextStartMs, spacingMs: delayMs };

@@ -23,9 +23,12 @@ export function createPoolChanges(deps: {
   readonly delayMs: number;
 }): (accountId: string) => void {
   const { crawlers, dispatcher, scheduler, clock, logger } = deps;
-  /** Accounts that are to be told. */
-  const waiting = new Set<string>();
+  /** Accounts that are to be told, and when, by the monotonic clock. */
+  const waiting = new Map<string, number>();
   let last = Promise.resolve();
+
+  const warn = (error: unknown): void =>
+    logger.warn({ err: error }, 'a crawler was not told of a change of its pools');
 
   async function tellOf({ crawlerId, proxy, escalate }: Crawler): Promise<void> {
     if (proxy === undefined && escalate === undefined) return;
@@ -35,11 +38,12 @@ export function createPoolChanges(deps: {
   }
 
   async function tell(accountId: string): Promise<void> {
-    await delay(deps.delayMs, undefined, { ref: false });
+    const dueMs = waiting.get(accountId) ?? 0;
+    await delay(Math.max(0, dueMs - performance.now()), undefined, { ref: false });
     waiting.delete(accountId);
     for (let after = ''; ; ) {
       const page = await crawlers.list(accountId, { limit: PAGE, after });
-      for (const crawler of page) await tellOf(crawler);
+      for (const crawler of page) await tellOf(crawler).catch(warn);
       after = page.at(-1)?.name ?? '';
       if (page.length < PAGE) return;
     }
@@ -47,12 +51,7 @@ export function createPoolChanges(deps: {
 
   return (accountId) => {
     if (waiting.has(accountId)) return;
-    waiting.add(accountId);
-    last = last
-      .then(() => tell(accountId))
-      .catch((error: unknown) => {
-        waiting.delete(accountId);
-        logger.warn({ err: error, accountId }, 'crawlers were not told of a change of their pools');
-      });
+    waiting.set(accountId, performance.now() + deps.delayMs);
+    last = last.then(() => tell(accountId)).catch(warn);
   };
 }

@@ -415,6 +415,45 @@ describe('a delay that is changed', () => {
     expect(lanes.takes(job, 8_000)).toBe(true);
   });
 
+  test('does not move a host without a lane that another crawler of the group has asked', () => {
+    const gates = createHostGates();
+    const one = createHostLanes(undefined, gates);
+    const other = createHostLanes(undefined, gates);
+    keep(one, 1_000, { group: 'shop' });
+    keep(other, 600_000, { group: 'shop' });
+    const crawlOne = (lanes: HostLanes, host: string, at: number): void => {
+      lanes.add(jobOf(host));
+      const { rid = '' } = start(lanes, at) ?? {};
+      lanes.sent(rid, at);
+      lanes.ended(rid, { answer: { kind: 'answered' } }, at);
+    };
+    crawlOne(one, '0.example', 1_000);
+    crawlOne(other, '0.example', 2_000);
+    for (let n = 1; n < 2_100; n += 1) crawlOne(one, `${n}.example`, 2_001);
+    other.close();
+    keep(one, 1_000, { group: 'shop' });
+    expect(one.takes(jobOf('0.example'), 4_000)).toBe(false);
+  });
+
+  test('lets go of a host that its lane held before it was forgotten', () => {
+    const gates = createHostGates();
+    const one = createHostLanes(undefined, gates);
+    const other = createHostLanes(undefined, gates);
+    keep(one, 3_600_000, { group: 'shop' });
+    keep(other, 0, { group: 'shop' });
+    other.add(jobOf('0.example'));
+    for (let n = 0; n < 2_100; n += 1) {
+      one.add(jobOf(`${n}.example`));
+      const { rid = '' } = start(one, 1_000) ?? {};
+      one.sent(rid, 1_000);
+      one.ended(rid, { answer: { kind: 'answered' } }, 1_000);
+    }
+    one.add(jobOf('0.example'));
+    expect(other.nextAt(1_000)).toBe(3_601_000);
+    keep(one, 0, { group: 'shop' });
+    expect(start(other, 1_001)?.host).toBe('0.example');
+  });
+
   test('does not shorten what was held before its crawler came to the host', () => {
     const gates = createHostGates();
     const one = createHostLanes(undefined, gates);

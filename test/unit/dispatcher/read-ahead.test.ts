@@ -243,6 +243,22 @@ test('a queue with URLs of closed hosts alone is looked at when the first host o
   expect(ahead.nextDueAt?.getTime()).toBeGreaterThan(NOW.getTime());
 });
 
+test('a host that opens while a look is under way is looked for again', () => {
+  const { ahead, lanes } = start();
+  for (const job of dueJobs(3)) {
+    lanes.add(job);
+    lanes.started(job, NOW.getTime());
+    lanes.remove(job);
+    lanes.ended(job.rid, { answer: { kind: 'away', reason: 'timeout' } }, NOW.getTime());
+  }
+  // It is put aside for five seconds, and its job is wanted two seconds before.
+  now = new Date(NOW.getTime() + 2_999);
+  expect(ahead.beginLook(crawler, SLOTS)?.hosts?.closed).toHaveLength(1);
+  now = new Date(NOW.getTime() + 3_004);
+  ahead.endLook({ jobs: [], hasMore: false, nextDueAt: undefined, seesAllHosts: true });
+  expect(ahead.nextDueAt).toEqual(new Date(NOW.getTime() + 3_000));
+});
+
 test('looks for urgent jobs follow each other until some are here for each slot', () => {
   const { ahead, board } = start();
   ahead.beginLook(crawler, SLOTS);
