@@ -10,6 +10,17 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+/** A memory of one process that works alone. */
+function memoryOf(hosts: Partial<HostStore>) {
+  return createHostMemory({
+    hosts: hosts as HostStore,
+    clock: { now: () => new Date() },
+    logger: silentLogger,
+    processId: 'p',
+    isShared: () => false,
+  });
+}
+
 test('what is known of hosts is saved before queues are counted, and queues are counted in turn', async () => {
   const saved: HostReport[] = [];
   const counted: string[] = [];
@@ -20,17 +31,10 @@ test('what is known of hosts is saved before queues are counted, and queues are 
     async longest(crawlerId: string) {
       counted.push(crawlerId);
       await count.promise;
-      return { hosts: [{ host: 'gone.example', queued: 7 }], rest: 0 };
+      return { hosts: [{ host: 'gone.example', queued: 7, nextDueAt: new Date() }], total: 1 };
     },
-  } as unknown as HostStore;
-  const clock = { now: () => new Date() };
-  const memory = createHostMemory({
-    hosts,
-    clock,
-    logger: silentLogger,
-    processId: 'p',
-    isShared: () => false,
-  });
+  };
+  const memory = memoryOf(hosts);
   const job = { rid: '1', host: 'gone.example' } as never;
   for (const crawlerId of ['first', 'second']) {
     const lanes = memory.lanesOf(crawlerId);
@@ -57,14 +61,8 @@ test('what is known of hosts is saved before queues are counted, and queues are 
 });
 
 test('the hosts of a crawler that runs are kept, and what is forgotten of others holds its delays', async () => {
-  const hosts = { reports: async () => [], save: async () => undefined } as unknown as HostStore;
-  const memory = createHostMemory({
-    hosts,
-    clock: { now: () => new Date() },
-    logger: silentLogger,
-    processId: 'p',
-    isShared: () => false,
-  });
+  const hosts = { reports: async () => [], save: async () => undefined };
+  const memory = memoryOf(hosts);
   const politeness = { maxPerHost: 0, delayMs: 60_000, robotsTxt: false };
   const job = { rid: '1', host: 'slow.example' } as never;
   const crawl = (crawlerId: string) => {
@@ -104,15 +102,9 @@ test('what is forgotten of a crawler is in its report, and is read again', async
     async save(all: readonly HostReport[]) {
       for (const each of all) reports.set(each.crawlerId, each);
     },
-    longest: async () => ({ hosts: [], rest: 0 }),
-  } as unknown as HostStore;
-  const memory = createHostMemory({
-    hosts,
-    clock: { now: () => new Date() },
-    logger: silentLogger,
-    processId: 'p',
-    isShared: () => false,
-  });
+    longest: async () => ({ hosts: [], total: 0 }),
+  };
+  const memory = memoryOf(hosts);
   const openOthers = () => {
     for (let n = 0; n < 150; n += 1) memory.lanesOf(`other-${n}`);
   };
@@ -159,13 +151,7 @@ test('of several reports on a host the newest counts, in whatever order they are
   ];
   for (const read of [reports, reports.toReversed()]) {
     const hosts = { reports: async () => read, save: async () => undefined };
-    const memory = createHostMemory({
-      hosts: hosts as unknown as HostStore,
-      clock: { now: () => new Date() },
-      logger: silentLogger,
-      processId: 'p',
-      isShared: () => false,
-    });
+    const memory = memoryOf(hosts);
     const lanes = memory.lanesOf('first');
     lanes.keep({ accountId: 'a', politeness: undefined, retryWindowHours: 48 });
     await vi.advanceTimersByTimeAsync(0);
@@ -186,13 +172,7 @@ test('a wait for a proxy is not taken from a report: the crawler may have change
     hosts: [{ ...state, host: 'a.example', health }],
   };
   const hosts = { reports: async () => [report], save: async () => undefined };
-  const memory = createHostMemory({
-    hosts: hosts as unknown as HostStore,
-    clock: { now: () => new Date() },
-    logger: silentLogger,
-    processId: 'p',
-    isShared: () => false,
-  });
+  const memory = memoryOf(hosts);
   const lanes = memory.lanesOf('first');
   lanes.keep({ accountId: 'a', politeness: undefined, retryWindowHours: 48 });
   await vi.advanceTimersByTimeAsync(0);
