@@ -12,7 +12,7 @@ const PAGE = 100;
 /**
  * Tells the crawlers of an account that go through proxies that its pools have changed: their hosts wait
  * no longer for the old ones. They count as changed, so every process learns it, after `delayMs`: by then
- * each reads the new pools. One account is told at a time, once for all changes until then.
+ * each reads the new pools. One account is told at a time, and once more for all changes until then.
  */
 export function createPoolChanges(deps: {
   readonly crawlers: Pick<CrawlerStore, 'list' | 'update'>;
@@ -25,6 +25,8 @@ export function createPoolChanges(deps: {
   const { crawlers, dispatcher, scheduler, clock, logger } = deps;
   /** Accounts that are to be told, and when, by the monotonic clock. */
   const waiting = new Map<string, number>();
+  /** Those of them that have changed again. */
+  const again = new Set<string>();
   let last = Promise.resolve();
 
   const warn = (error: unknown): void =>
@@ -41,6 +43,7 @@ export function createPoolChanges(deps: {
     const dueMs = waiting.get(accountId) ?? 0;
     await delay(Math.max(0, dueMs - performance.now()), undefined, { ref: false });
     waiting.delete(accountId);
+    if (again.delete(accountId)) changed(accountId);
     for (let after = ''; ; ) {
       const page = await crawlers.list(accountId, { limit: PAGE, after });
       for (const crawler of page) await tellOf(crawler).catch(warn);
@@ -49,9 +52,14 @@ export function createPoolChanges(deps: {
     }
   }
 
-  return (accountId) => {
-    if (waiting.has(accountId)) return;
+  function changed(accountId: string): void {
+    if (waiting.has(accountId)) {
+      again.add(accountId);
+      return;
+    }
     waiting.set(accountId, performance.now() + deps.delayMs);
     last = last.then(() => tell(accountId)).catch(warn);
-  };
+  }
+
+  return changed;
 }
