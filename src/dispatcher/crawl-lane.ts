@@ -173,6 +173,8 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     } catch (error) {
       base.release();
       if (!signal.aborted) logger.error({ err: error, rid }, 'crawl failed unexpectedly');
+      // It may have sent its request without having told so.
+      else lanes.sent(rid, clock.now().getTime());
       if (error instanceof WorkAborted && error.end === 'dropped') board.drop(rid);
       else board.end({ kind: 'release', rid, crawlerId, attempt }, NOTHING_KEPT);
     } finally {
