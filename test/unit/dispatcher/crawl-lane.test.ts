@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { type CrawlLane, createCrawlLane } from '../../../src/dispatcher/crawl-lane.ts';
 import { createHostLanes, type HostLanes } from '../../../src/dispatcher/host-lanes.ts';
 import type { HostNews } from '../../../src/dispatcher/host-news.ts';
+import { WorkAborted } from '../../../src/dispatcher/in-flight.ts';
 import type { DueJob } from '../../../src/domain/job.ts';
 import { createFairPool } from '../../../src/fairness/fair-pool.ts';
 import type { TurnReceipt } from '../../../src/store/store.ts';
@@ -32,13 +33,13 @@ interface Lane {
   endFirst(news?: HostNews): void;
 }
 
-function openLane(lanes: HostLanes, slots: number): Lane {
+function openLane(lanes: HostLanes, slots: number, now = () => NOW): Lane {
   const started: string[] = [];
   const ends: ((news: HostNews) => void)[] = [];
   const pool = (name: string, capacity: number) => createFairPool({ name, capacity });
   const lane = createCrawlLane({
     crawlerId: crawler.crawlerId,
-    clock: { now: () => NOW },
+    clock: { now },
     slots: pool('crawls', 100),
     memory: pool('memory', 64 * 1024 * 1024),
     crawlBytes: 1_024,
@@ -49,11 +50,12 @@ function openLane(lanes: HostLanes, slots: number): Lane {
     logger: silentLogger,
     jobLog: undefined,
     onChange: () => undefined,
-    crawlJob(job) {
+    crawlJob(job, _crawler, signal) {
       started.push(job.rid);
       const { rid, attempt } = job;
       const outcome = { kind: 'release', rid, crawlerId: crawler.crawlerId, attempt } as const;
-      return new Promise((resolve) => {
+      return new Promise((resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
         ends.push((news) => resolve({ outcome, held: undefined, ...news }));
       });
     },
@@ -100,4 +102,22 @@ test('when a host that is put aside may be tried, the lane looks for its other j
   await eventually(() => expect(lane.inFlight).toBe(0));
   expect(lane.nextDueAt).toEqual(new Date(NOW.getTime() + 5_000));
   lane.close();
+});
+
+test('the delay of a host counts from a crawl that was aborted, which may just have sent its request', async () => {
+  const lanes = createHostLanes();
+  const polite = {
+    ...crawler,
+    politeness: { delayMs: 500, maxPerHost: 2, robotsTxt: false },
+  };
+  let now = NOW;
+  const first = openLane(lanes, 2, () => now);
+  const jobs = dueJobs(2);
+  first.lane.begin(polite, true).end(receipt(jobs));
+  expect(first.started).toHaveLength(1);
+  // The process has stood still.
+  now = new Date(NOW.getTime() + 40_000);
+  first.lane.abortAll(new WorkAborted('dropped'));
+  await eventually(() => expect(first.lane.inFlight).toBe(0));
+  expect(lanes.nextAt(now.getTime())).toBe(now.getTime() + 500);
 });
