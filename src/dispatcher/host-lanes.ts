@@ -368,7 +368,7 @@ export function createHostLanes(
     },
     ended(rid, { answer, robotsDelayMs, tried }, nowMs) {
       const lane = byRid.get(rid);
-      byRid.delete(rid);
+      if (lane?.ahead.has(rid) !== true) byRid.delete(rid);
       const startedMs = lane?.running.get(rid);
       if (lane === undefined || startedMs === undefined) return undefined;
       lane.running.delete(rid);

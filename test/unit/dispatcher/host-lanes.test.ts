@@ -361,6 +361,19 @@ describe('what other processes know', () => {
   });
 });
 
+test('a job that a later run has read before its crawl ended is forgotten with the others', () => {
+  const lanes = createHostLanes();
+  const job = jobOf('a.example');
+  lanes.add(job);
+  lanes.remove(job);
+  lanes.started(job, 0);
+  // The run was aborted. The next one reads the job before the crawl has ended.
+  lanes.add(job);
+  lanes.ended(job.rid, {}, 10);
+  lanes.remove(job);
+  expect(lanes.next(20, false)).toBeUndefined();
+});
+
 describe('a delay that is changed', () => {
   const politeness = { ...OFF, delayMs: 60_000 };
   const keep = (lanes: HostLanes, delayMs: number, group = {}): void =>
