@@ -121,7 +121,7 @@ export function changePace(lane: Lane, pace: HostPace, latestMs: number): void {
 export function holdGate(lane: Lane, sinceMs: number): boolean {
   const { gate, member: by } = lane;
   const startMs = sinceMs + spacingMs(lane);
-  // Who has held it may be gone: nobody else would let go of it.
+  // A lane that is gone would hold it for ever.
   const isLeft = gate.members.size > 0 && !(gate.held && gate.members.has(gate.held.by));
   if (startMs < gate.nextStartMs || (startMs === gate.nextStartMs && !isLeft)) return false;
   gate.nextStartMs = startMs;
@@ -137,6 +137,16 @@ export function spacingMs({ pace, robotsDelayMs }: Pick<Lane, 'pace' | 'robotsDe
 /** Before this moment no crawl may start. */
 export function startAt({ gate, health }: Lane): number {
   return Math.max(gate.nextStartMs, health.notBeforeMs);
+}
+
+/** Whether a lane has to be remembered. `virtualMs` is the least part of the lanes. */
+export function isNeeded(lane: Lane, virtualMs: number, nowMs: number): boolean {
+  const { ahead, running, health, usedMs, isKnown, robotsDelayMs } = lane;
+  if (ahead.size + running.size > 0 || !health.isOrdinary || startAt(lane) > nowMs) return true;
+  // It has had more than its part, which counts when it has jobs again.
+  if (usedMs > virtualMs) return true;
+  // What another process has read of its robots.txt.
+  return !isKnown && robotsDelayMs > 0;
 }
 
 /** Most crawls at once. */

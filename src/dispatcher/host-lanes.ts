@@ -13,6 +13,7 @@ import {
   groupOf,
   heldMs,
   holdGate,
+  isNeeded,
   isSameVersion,
   type Lane,
   type LanesCrawler,
@@ -145,6 +146,7 @@ export function createHostLanes(
   let virtualMs = 0;
 
   const paceNow = (host: string) => paceOf(crawler, paused, host);
+
   function open(host: string): Lane {
     const lane = lanes.get(host);
     if (lane !== undefined) return lane;
@@ -215,17 +217,12 @@ export function createHostLanes(
 
   /** Forgets a lane of which nothing has to be known. */
   function closeIdle(lane: Lane, nowMs: number): void {
-    const { ahead, running, health } = lane;
-    if (ahead.size + running.size > 0 || !health.isOrdinary || startAt(lane) > nowMs) return;
-    // It has had more than its part, which counts when it has jobs again.
-    if (lane.usedMs > virtualMs) return;
-    // What another process has read of its robots.txt.
-    if (!lane.isKnown && lane.robotsDelayMs > 0) return;
-    forget(lane);
+    if (!isNeeded(lane, virtualMs, nowMs)) forget(lane);
   }
 
   const mayTry = (): boolean =>
     tries.size < Math.max(1, Math.floor(slots * TRIES.most)) || inFlight < slots * TRIES.whileBusy;
+
   const mayStart = (lane: Lane, nowMs: number): boolean =>
     lane.running.size < limitOf(lane) &&
     startAt(lane) <= nowMs &&
@@ -340,14 +337,17 @@ export function createHostLanes(
       const lane = byRid.get(job.rid) ?? open(job.host);
       lane.ahead.delete(job.rid);
       virtualMs = Math.max(virtualMs, Math.min(heldMs(lane, nowMs), virtualMs + QUANTUM_MS));
+      // The crawl of an aborted run may still have to end, which ends both here.
+      const more = lane.running.has(job.rid) ? 0 : 1;
+      settle(lane, job.rid);
       lane.running.set(job.rid, nowMs);
       byRid.set(job.rid, lane);
       idle.changed(lane);
-      inFlight += 1;
+      inFlight += more;
       if (lane.health.needsTry) tries.add(job.rid);
       const { gate } = lane;
       latestMs = nowMs;
-      gate.running += 1;
+      gate.running += more;
       putLast(lane);
       holdGate(lane, nowMs);
       lane.health.started(nowMs);

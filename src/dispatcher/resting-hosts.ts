@@ -110,8 +110,8 @@ export function createRestingHosts(): RestingHosts {
       for (const [host, { health: before, ...known }] of hosts) {
         const health = isWait(before) ? undefined : before;
         if (known.nextStartMs <= nowMs && health === before) continue;
-        const isOwn = known.spacingMs !== undefined;
-        const delayMs = isOwn ? spacingMs({ ...known, pace: paceOf(host) }) : undefined;
+        const delayMs =
+          known.spacingMs === undefined ? undefined : spacingMs({ ...known, pace: paceOf(host) });
         const nextStartMs = known.nextStartMs + (delayMs ?? 0) - (known.spacingMs ?? 0);
         const untilMs = Math.max(nextStartMs, health?.untilMs ?? 0);
         const failures = health === before ? known.failures : 0;

@@ -6,6 +6,7 @@ import { createCrawlLane } from './crawl-lane.ts';
 import { createDeliveryLane } from './delivery-lane.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps, RunActivityNow } from './dispatcher-deps.ts';
+import { groupOf } from './host-lane.ts';
 import type { HostLanes } from './host-lanes.ts';
 import { WorkAborted } from './in-flight.ts';
 import { createJobLog } from './job-log.ts';
@@ -348,10 +349,6 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
       deliveries.close();
     },
   };
-}
-
-function groupOf({ politeness }: Crawler): string | undefined {
-  return politeness?.group;
 }
 
 function isOver(moment: Date | undefined, nowMs: number): boolean {

@@ -32,9 +32,9 @@ const MAX_SITEMAPS = 50_000;
 const MAX_CHARACTERS = 8 * 1024 * 1024;
 /** Bytes of one sitemap after decompression: the 50 MB of the protocol, and some more. */
 const MAX_BYTES = 64 * 1024 * 1024;
-const PART = 1_000;
-/** A sitemap that has more bytes than that. */
+/** A sitemap has more than {@link MAX_BYTES}. */
 class TooLong extends Error {}
+const PART = 1_000;
 /** Bytes that are parsed in one go: about a millisecond. */
 const PIECE_BYTES = 64 * 1024;
 const LIMITS = { what: 'streams of sitemaps', perAccount: 2, all: 20 };

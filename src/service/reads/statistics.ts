@@ -73,6 +73,7 @@ const BATCH_SIZE = 1_000;
  * database's time.
  */
 const STORED_REST = 200;
+const TOKEN_TYPES = ['normal', 'javascript'] as const;
 /** The longest time for each result: on a busy machine the time is spent with waiting. */
 const REST_PER_RESULT_MS = 1;
 const MAX_STORED = 10_000;
@@ -94,8 +95,9 @@ export function createStatistics(deps: {
   const known = createExpiringCache<readonly StoredTotals[]>({
     clock,
     ttlMs(tookMs, stored) {
-      // Of a type without a sum there are more than can be added up.
-      const results = stored.length < 2 ? KEPT_MAX_MS : sum(stored, (each) => each.results);
+      const hasAll = stored.length === TOKEN_TYPES.length;
+      // A token type without a sum has more results than can be added up.
+      const results = hasAll ? sum(stored, (each) => each.results) : Number.POSITIVE_INFINITY;
       const mostMs = Math.max(results * REST_PER_RESULT_MS, 2 * tookMs);
       return Math.min(tookMs * STORED_REST, mostMs, KEPT_MAX_MS);
     },
@@ -178,7 +180,7 @@ export function createStatistics(deps: {
 
   async function addUpStored(accountId: string): Promise<readonly StoredTotals[]> {
     const found = await Promise.all(
-      (['normal', 'javascript'] as const).map(async (tokenType) => {
+      TOKEN_TYPES.map(async (tokenType) => {
         // A database that takes too long for it must not take the other statistics with it.
         const totals = await results.totals({ accountId, tokenType }).catch(unlessAway);
         return totals === undefined ? [] : [{ tokenType, ...totals }];

@@ -49,5 +49,5 @@ export async function deleteOne<T extends { readonly _id: string }>(
     const left = await collection.findOne(filter, { projection: { _id: 1 } });
     if (left === null) return undefined;
   }
-  throw databaseUnavailable('It is changed all the time and could not be deleted.');
+  throw databaseUnavailable('What is to be deleted is changed all the time. Try again.');
 }

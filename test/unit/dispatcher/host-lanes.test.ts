@@ -374,6 +374,23 @@ test('a job that a later run has read before its crawl ended is forgotten with t
   expect(lanes.next(20, false)).toBeUndefined();
 });
 
+test('a job that a later run has started before its crawl ended counts once', () => {
+  const lanes = createHostLanes();
+  const politeness = { ...OFF, maxPerHost: 1, delayMs: 1 };
+  lanes.keep({ retryWindowHours: 1, politeness });
+  const job = jobOf('a.example');
+  for (const at of [0, 10]) {
+    lanes.add(job);
+    lanes.remove(job);
+    lanes.started(job, at);
+  }
+  lanes.ended(job.rid, {}, 20);
+  lanes.ended(job.rid, {}, 30);
+  expect(lanes.isIdle).toBe(true);
+  lanes.add(jobOf('a.example'));
+  expect(start(lanes, 100)?.host).toBe('a.example');
+});
+
 describe('a delay that is changed', () => {
   const politeness = { ...OFF, delayMs: 60_000 };
   const keep = (lanes: HostLanes, delayMs: number, group = {}): void =>
