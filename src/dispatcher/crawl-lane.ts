@@ -100,14 +100,19 @@ export interface CrawlLane {
   abortAll(reason: WorkAborted): void;
   /** Starts and reads nothing from now on, and forgets what was read ahead. */
   stop(): void;
-  /** Aborts and drops everything, and gives all room back. */
-  close(): void;
+  /**
+   * Aborts and drops everything, and gives all room back. Resolves when the crawls have ended, because until then
+   * the sites see them; at the latest after {@link LONGEST_ABORT_MS}.
+   */
+  close(): Promise<void>;
 }
 
 /** Delay before a queue of which nothing may be crawled is looked at again. */
 const LOOK_AGAIN_MS = 5_000;
 /** Timers for a host are set again after this, because the service time may be corrected. */
 const LONGEST_TIMER_MS = 10_000;
+/** The longest wait for aborted crawls to end. A thread that does not answer is ended before that. */
+const LONGEST_ABORT_MS = 15_000;
 const NOTHING_KEPT: KeptPage = { held: [] };
 
 /** Makes a lane in which nothing is in flight. */
@@ -125,6 +130,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
   let closed = false;
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
+  const allEnded = Promise.withResolvers<void>();
 
   /** Whether it waits for a slot, or for memory, that others use now. */
   const waits = (): boolean => room.waits || lookMemory.waits;
@@ -145,6 +151,7 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     deps.onStart?.(startedAt.getTime() - dueAt.getTime());
     void crawl(job, by, controller.signal, grants, isPaced).finally(() => {
       grants.slot.release();
+      if (closed && board.crawling === 0) allEnded.resolve();
       refill();
     });
   }
@@ -362,12 +369,19 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     },
     abortAll: board.abortAll,
     stop,
-    close() {
+    async close() {
       closed = true;
       unwatch();
       stop();
       board.abortAll(new WorkAborted('dropped'));
       board.clear();
+      if (board.crawling === 0) return;
+      const late = setTimeout(() => {
+        logger.warn({ crawler: crawlerId, crawls: board.crawling }, 'aborted crawls did not end');
+        allEnded.resolve();
+      }, LONGEST_ABORT_MS);
+      await allEnded.promise;
+      clearTimeout(late);
     },
   };
 }

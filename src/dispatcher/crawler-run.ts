@@ -105,7 +105,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     } finally {
       leave();
       unwatch();
-      current.close();
+      await current.close();
     }
   }
 

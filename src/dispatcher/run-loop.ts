@@ -60,8 +60,8 @@ export interface RunLoop {
   readonly isShared: boolean;
   /** Until when no crawl may start, and until when the endpoint takes nothing. */
   heldUntil(): HeldUntil;
-  /** Drops everything and gives all room back. */
-  close(): void;
+  /** Drops everything and gives all room back; see `CrawlLane.close`. */
+  close(): Promise<void>;
 }
 
 /** Delay before a failed turn is repeated. */
@@ -344,9 +344,9 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
       return isHelper || share.hasHelpers;
     },
     heldUntil: () => ({ job: askAgainAt ?? opensAt(), delivery: deliveries.pausedUntil() }),
-    close() {
-      crawls.close();
+    async close() {
       deliveries.close();
+      await crawls.close();
     },
   };
 }

@@ -89,8 +89,8 @@ test('the lane of a helper that has stopped starts no job of the run that leads 
   lead.endFirst();
   await eventually(() => expect(lead.started).toHaveLength(3));
   expect(lead.started).toEqual(others.map(({ rid }) => rid));
-  helper.lane.close();
-  lead.lane.close();
+  await helper.lane.close();
+  await lead.lane.close();
 });
 
 test('when a host that is put aside may be tried, the lane looks for its other jobs', async () => {
@@ -101,7 +101,7 @@ test('when a host that is put aside may be tried, the lane looks for its other j
   for (const _ of started) endFirst({ answer: { kind: 'away', reason: 'connection_refused' } });
   await eventually(() => expect(lane.inFlight).toBe(0));
   expect(lane.nextDueAt).toEqual(new Date(NOW.getTime() + 5_000));
-  lane.close();
+  await lane.close();
 });
 
 test('the delay of a host counts from a crawl that was aborted, which may just have sent its request', async () => {

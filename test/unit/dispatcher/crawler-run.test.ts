@@ -1,7 +1,9 @@
+import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDispatcher } from '../../../src/dispatcher/dispatcher.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { toRelease, toRetry } from '../../contract/store/outcomes.ts';
+import { toRelease, toRetry, toStored } from '../../contract/store/outcomes.ts';
 import { claimJobs, createBench } from '../../contract/store/store-harness.ts';
 import {
   type CrawlerRunBench,
@@ -293,6 +295,47 @@ test('crawls end with their lease, also while a turn waits for the database', as
   await eventually(() => expect(bench.crawls[1]?.signal.aborted).toBe(true));
   for (const each of [turn, ...visits]) each.release();
   expect(await done).toBeUndefined();
+});
+
+test('the next run starts nothing until the crawls of the one that lost its lease have ended', async () => {
+  const bench = await createCrawlerRunBench(store);
+  const { concurrency, crawlerId } = bench.crawler;
+  await bench.push(concurrency);
+  let inFlight = 0;
+  let most = 0;
+  const signals: AbortSignal[] = [];
+  const dispatcher = createDispatcher({
+    ...bench.deps('first', { renewMs: 600_000 }),
+    async crawlJob(job, _crawler, signal) {
+      inFlight += 1;
+      most = Math.max(most, inFlight);
+      if (signals.push(signal) <= concurrency) {
+        await once(signal, 'abort');
+        // Its thread has other work first.
+        await setTimeout(200);
+      }
+      inFlight -= 1;
+      signal.throwIfAborted();
+      return { outcome: toStored(job), held: undefined };
+    },
+  });
+  const run = () =>
+    dispatcher.run({
+      key: crawlerId,
+      signal: new AbortController().signal,
+      touch: async () => undefined,
+    });
+  const first = run();
+  await eventually(() => expect(signals).toHaveLength(concurrency));
+  bench.clock.advance(15_001);
+  await eventually(() => expect(signals.every(({ aborted }) => aborted)).toBe(true));
+  await run();
+  await first;
+  await eventually(async () =>
+    expect(await counters(bench)).toMatchObject({ completed: concurrency }),
+  );
+  expect(most).toBe(concurrency);
+  await dispatcher.close();
 });
 
 /** Waits until the lease has been renewed at that moment or later. */
