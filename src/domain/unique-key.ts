@@ -32,12 +32,15 @@ export function uniqueKey(given: string, { url, method, body }: CrawlRequest): s
 
 /**
  * A URL in the form by which URLs are compared: host in lower case, no default port, no fragment, and
- * the query sorted by name. Parameters of the same name keep their order.
+ * the query sorted by name. Parameters of the same name keep their order. Escapes such as `%e9` are in upper case
+ * and not decoded: bytes that are not UTF-8 would all become the same.
  */
-export function normalUrl(text: string): string {
-  const url = new URL(text);
+export function normalUrl(given: string): string {
+  const url = new URL(given);
   url.hash = '';
-  url.searchParams.sort();
-  if (url.search === '') url.search = '';
-  return url.href;
+  const parameters = url.search.slice(1).split('&');
+  const named = parameters.map((text) => ({ name: text.split('=', 1)[0] ?? '', text }));
+  named.sort((a, b) => (a.name < b.name ? -1 : Number(a.name > b.name)));
+  url.search = named.map((each) => each.text).join('&');
+  return url.href.replace(/%[0-9a-f]{2}/gi, (escape) => escape.toUpperCase());
 }

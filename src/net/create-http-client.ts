@@ -4,17 +4,19 @@ import { createTransientSet } from '../domain/transient-map.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import { type AddressRefusal, createAddressGuard } from './address-guard.ts';
 import { assertValidRequest } from './assert-valid-request.ts';
-import { cancelUnsentStreams } from './cancel-streams.ts';
+
 import { ACCEPT_ENCODING } from './content-decoder.ts';
 import { makeHeadersOverflowCheap } from './headers-overflow.ts';
 import type {
   HttpClient,
   HttpError,
+  HttpFailure,
   HttpRequest,
   HttpResponse,
   RequestBody,
 } from './http-client.ts';
 import { httpError, toHttpError } from './http-failures.ts';
+import { mendHttp2Streams } from './http2-streams.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import type { NetworkSettings } from './network-settings.ts';
 import { createOriginPools } from './origin-pools.ts';
@@ -60,12 +62,16 @@ const WHOLE_BODY_BYTES = 65_536;
 const IDLE_MS = 4_000;
 
 makeHeadersOverflowCheap();
-cancelUnsentStreams();
+mendHttp2Streams();
 
 /** Idempotent methods, which may be sent twice (RFC 9110, 9.2.2). */
 const REPEATABLE = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
 const REQUEST_TIMEOUT = 408;
+
+/** Whether a second connection failed, as where a server speaks only the protocol of the first one. */
+const isUnreached = (code: HttpFailure): boolean =>
+  code === 'tls_failed' || code === 'connection_failed' || code === 'connect_timeout';
 
 /** Whether a connection ended that had been made. An aggregate says that no address of a name took one. */
 function hasEnded({ code, cause }: HttpError): boolean {
@@ -120,10 +126,15 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     request: HttpRequest,
     startedAt: number,
   ): Promise<HttpResponse> {
-    const { lenient = false, proxy: proxyUrl, maxBodyBytes } = request;
-    const isRepeatable = REPEATABLE.has(request.method);
-    for (let fresh = false, repairs = false; ; ) {
-      const pool = pools.acquire(url, { proxyUrl, repairs, fresh, maxBodyBytes });
+    const { lenient = false, proxy: proxyUrl, maxBodyBytes, claimant } = request;
+    const isRepeatable = request.mayRepeat ?? REPEATABLE.has(request.method);
+    // A server that takes a client's body for the next request would answer another one with it.
+    const hasOwnBody = lenient && request.body !== undefined;
+    /** How the first response was broken. */
+    let broken: HttpError | undefined;
+    for (let fresh = hasOwnBody, repairs = false; ; ) {
+      const of = { accountId: claimant?.accountId, proxyUrl, repairs, fresh, maxBodyBytes };
+      const pool = pools.acquire(url, of);
       const before = pool.connections();
       // An origin that never answers is not asked twice.
       const mayBeStale = (): boolean => isRepeatable && !fresh && !repairs && pool.hadAnswers();
@@ -168,8 +179,9 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
           isBroken(failure.code)
         ) {
           repairs = true;
+          broken = failure;
           request.room?.reset();
-        } else throw failure;
+        } else throw isUnreached(failure.code) ? (broken ?? failure) : failure;
       }
     }
   }

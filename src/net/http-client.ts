@@ -69,6 +69,8 @@ export interface HttpRequest {
    * then ends there; that of another method does so at once. Default false.
    */
   readonly lenient?: boolean;
+  /** Whether the server may get it twice; default for idempotent methods. */
+  readonly mayRepeat?: boolean;
   /** URL of a proxy: http, https or socks5. */
   readonly proxy?: string;
   readonly signal?: AbortSignal;

@@ -96,7 +96,7 @@ export function toHttpError(error: unknown, viaProxy: boolean): HttpError {
 
 // Some errors of undici's HTTP parser have no code; for 100 Continue it is that of a closed socket.
 function isParserError(error: unknown): boolean {
-  if (error instanceof errors.SocketError) return error.message === 'bad response';
+  if (error instanceof errors.SocketError) return /^bad (response|upgrade)$/.test(error.message);
   return error instanceof errors.HTTPParserError;
 }
 

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Dispatcher } from 'undici';
+import errors from 'undici/lib/core/errors.js';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import type { CrawlStep } from '../domain/job-try.ts';
 import { createLruMap } from '../domain/lru-map.ts';
@@ -53,7 +54,10 @@ export interface AcquiredPool {
   release(sound: boolean): void;
 }
 
-/** Connections kept for each origin (scheme, host and port), separately for each proxy. */
+/**
+ * Connections kept for each origin (scheme, host and port), separately for each account and proxy. A server that
+ * miscounts the bytes of a request answers the next one on that connection with what the former one asked for.
+ */
 export interface OriginPools {
   /**
    * The pool of a URL's origin, reached through the proxy if one is given. With `repairs`, each
@@ -63,6 +67,7 @@ export interface OriginPools {
   acquire(
     url: URL,
     options: {
+      readonly accountId: string | undefined;
       readonly proxyUrl: string | undefined;
       readonly repairs: boolean;
       readonly fresh: boolean;
@@ -89,6 +94,8 @@ interface Entry {
   /** Requests so far. */
   begun: number;
   hadAnswers: boolean;
+  /** Whether a response has arrived that no request had asked for. */
+  isMiscounting: boolean;
   /** The longest body that a request has asked for. */
   maxBodyBytes: number;
 }
@@ -111,7 +118,13 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   });
   const connecting = new Set<Socket>();
 
-  function open(url: URL, proxyUrl: string | undefined, repairs: boolean): Entry {
+  /** Opens a pool, whose connections serve one request each if `former` has sent what nobody asked for. */
+  function open(
+    url: URL,
+    proxyUrl: string | undefined,
+    repairs: boolean,
+    former?: Pick<Entry, 'isMiscounting'>,
+  ): Entry {
     const common = {
       ...deps,
       http2: deps.http2 && !repairs,
@@ -147,13 +160,14 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       unused: 0,
       begun: 0,
       hadAnswers: false,
+      isMiscounting: false,
       maxBodyBytes: 0,
       pool: new Pool(url.origin, {
         maxHeaderSize: MAX_HEADER_BYTES,
         // Each request has timers of its own, which are exact.
         bodyTimeout: 0,
         keepAliveTimeout: deps.idleMs,
-        ...(repairs ? { pipelining: 0 } : {}),
+        ...(repairs || former?.isMiscounting === true ? { pipelining: 0 } : {}),
         connect(options, callback) {
           if (entry.unused < MAX_UNUSED) return connector(options, callback);
           entry.unused = 0;
@@ -161,14 +175,18 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         },
       }),
     };
+    entry.pool.on('disconnect', (_origin, _targets, error) => {
+      if (isUnasked(error)) entry.isMiscounting = true;
+    });
     return entry;
   }
 
   return {
-    acquire(url, { proxyUrl, repairs, fresh, maxBodyBytes }) {
-      const key = `${url.origin} ${proxyUrl ?? ''}${repairs ? ' repairs' : ''}`;
+    acquire(url, { accountId = '', proxyUrl, repairs, fresh, maxBodyBytes }) {
+      const key = `${accountId} ${url.origin} ${proxyUrl ?? ''}${repairs ? ' repairs' : ''}`;
       const kept = fresh ? undefined : entries.get(key);
-      const entry = kept ?? open(url, proxyUrl, repairs);
+      const entry = kept?.isMiscounting === false ? kept : open(url, proxyUrl, repairs, kept);
+      if (kept !== undefined && kept !== entry) void kept.pool.close();
       entry.inUse += 1;
       entry.begun += 1;
       entry.maxBodyBytes = Math.max(entry.maxBodyBytes, maxBodyBytes);
@@ -203,6 +221,11 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       await Promise.all(pools);
     },
   };
+}
+
+/** Whether undici has closed a connection because a response began that it had not asked for. */
+function isUnasked(error: Error): boolean {
+  return error instanceof errors.SocketError && error.message === 'bad response';
 }
 
 function isHttp2(socket: Socket | TLSSocket): boolean {

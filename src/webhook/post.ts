@@ -45,6 +45,8 @@ export async function post(
     const { status, answerMs, headers, body } = await client.request({
       ...request,
       method: 'POST',
+      // Receivers tell a repetition by its `rid`.
+      mayRepeat: true,
       headers: withoutCoding(request.headers),
       connectTimeoutMs: Math.min(connectTimeoutMs, request.timeoutMs),
       maxBodyBytes: 0,

@@ -19,6 +19,12 @@ test.each([
   // Sorted by name; those of one name keep their order.
   ['https://a.example/?b=2&a=1&b=1', 'https://a.example/?a=1&b=2&b=1'],
   ['https://a.example/p?', 'https://a.example/p'],
+  // Escapes of one byte are the same, and nothing else is decoded.
+  ['https://a.example/?q=%e9', 'https://a.example/?q=%E9'],
+  ['https://a.example/?q=%E8', 'https://a.example/?q=%E8'],
+  ['https://a.example/?q=%zz', 'https://a.example/?q=%zz'],
+  ['https://a.example/?q=%25zz', 'https://a.example/?q=%25zz'],
+  ['https://a.example/?q=é&p', 'https://a.example/?p&q=%C3%A9'],
   // Dots and the path keep their meaning.
   ['https://a.example/x/../y', 'https://a.example/y'],
 ])('%s is compared as %s', (url, normal) => {
