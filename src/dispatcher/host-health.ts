@@ -1,6 +1,7 @@
 import { defined } from '../domain/defined.ts';
+import { HOUR_MS } from '../domain/durations.ts';
 import type { HostTrouble, SavedHealth } from '../domain/host-state.ts';
-import type { FailureReason } from '../domain/status.ts';
+import { type FailureReason, longestWindow } from '../domain/status.ts';
 
 /** What a crawl tells about its host; nothing when it was aborted or did not ask the host. */
 export type HostAnswer =
@@ -24,6 +25,7 @@ interface SlowAnswer {
 /** Reasons for which a host counts as not reached. */
 export const AWAY: ReadonlySet<string> = new Set<FailureReason>([
   'name_not_found',
+  'name_lookup_failed',
   'connection_failed',
   'connect_timeout',
   'proxy_refused',
@@ -93,7 +95,7 @@ const LONGEST_RETRY_AFTER_MS = 15 * 60_000;
 
 /**
  * Makes the health of a host of which nothing is known. A host that did not answer for longer than
- * `windowMs` is not put aside any more: each of its URLs is tried once and fails.
+ * `windowMs`, or {@link longestWindow}, is not put aside any more: each of its URLs is tried once and fails.
  */
 export function createHostHealth(
   windowMs: () => number,
@@ -191,7 +193,8 @@ export function createHostHealth(
     failures += 1;
     awaySinceMs ??= nowMs;
     if (!isAside()) return false;
-    const isOver = nowMs - awaySinceMs >= windowMs();
+    const longestMs = Math.min(windowMs(), longestWindow(reason) * HOUR_MS);
+    const isOver = nowMs - awaySinceMs >= longestMs;
     const longest = reason === SILENT ? silentMs : ASIDE_MS.longest;
     const doubled = Math.max(asideMs * 2, ASIDE_MS.first);
     asideMs = isOver ? 0 : Math.min(doubled, longest, ASIDE_MS.longest);

@@ -46,11 +46,16 @@ interface Failure {
    * setting of the crawler alone counts.
    */
   readonly maxRetries?: number;
+  /** The longest time from the first try to the last, in hours, unless that of the crawler is shorter. */
+  readonly windowHours?: number;
 }
 
 /** Every reason for which a crawl fails, except statuses of the target. */
 export const FAILURES = {
-  name_not_found: { cbStatus: CB_STATUS.unreachable, transient: true },
+  // Names of dead sites stay so; an hour is enough for one that was just made.
+  name_not_found: { cbStatus: CB_STATUS.unreachable, transient: true, windowHours: 1 },
+  // The name servers did not say whether there is such a name.
+  name_lookup_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
   connection_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
   // Certificates are renewed, and handshakes fail when a server is overloaded or replaced.
   tls_failed: { cbStatus: CB_STATUS.unreachable, transient: true },
@@ -127,6 +132,12 @@ export const BLOCKS: ReadonlySet<string> = new Set<FailureReason | 'too_many_req
 export function mostRetries(reason: string): number {
   const failures: Readonly<Record<string, Failure>> = FAILURES;
   return failures[reason]?.maxRetries ?? Number.POSITIVE_INFINITY;
+}
+
+/** Hours in which a URL is tried again after a failure for this reason; infinite as `mostRetries` is. */
+export function longestWindow(reason: string): number {
+  const failures: Readonly<Record<string, Failure>> = FAILURES;
+  return failures[reason]?.windowHours ?? Number.POSITIVE_INFINITY;
 }
 
 /** The final response of a target. */

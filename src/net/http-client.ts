@@ -107,6 +107,7 @@ export type HttpFailure =
   | 'port_not_allowed'
   | 'invalid_url'
   | 'name_not_found'
+  | 'name_lookup_failed'
   | 'connection_failed'
   | 'connect_timeout'
   | 'timeout'

@@ -2,15 +2,15 @@ import errors from 'undici/lib/core/errors.js';
 import { HttpError, type HttpFailure } from './http-client.ts';
 
 const BY_CODE: Readonly<Record<string, HttpFailure>> = {
-  EAI_AGAIN: 'name_not_found',
-  EAI_FAIL: 'name_not_found',
+  EAI_AGAIN: 'name_lookup_failed',
+  EAI_FAIL: 'name_lookup_failed',
   EAI_NODATA: 'name_not_found',
   EAI_NONAME: 'name_not_found',
   ENODATA: 'name_not_found',
   ENOTFOUND: 'name_not_found',
-  ESERVFAIL: 'name_not_found',
+  ESERVFAIL: 'name_lookup_failed',
   ETIMEDOUT: 'connect_timeout',
-  ETIMEOUT: 'name_not_found',
+  ETIMEOUT: 'name_lookup_failed',
   UND_ERR_CONNECT_TIMEOUT: 'connect_timeout',
   EPROTO: 'tls_failed',
   CERT_HAS_EXPIRED: 'tls_failed',
@@ -54,6 +54,7 @@ const MESSAGES: Readonly<Record<HttpFailure, string>> = {
   port_not_allowed: 'the port belongs to another protocol than HTTP',
   invalid_url: 'not an absolute http or https URL',
   name_not_found: 'the name was not found',
+  name_lookup_failed: 'the name servers did not answer',
   connection_failed: 'the connection failed',
   connect_timeout: 'no connection in time',
   timeout: 'no complete answer in time',
@@ -90,7 +91,7 @@ export function toHttpError(error: unknown, viaProxy: boolean): HttpError {
   const code = errorCode(error);
   const named = BY_CODE[code] ?? BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1];
   const failure = named ?? (isParserError(error) ? 'protocol_error' : 'connection_failed');
-  const isOfConnection = failure === 'connection_failed' || failure === 'name_not_found';
+  const isOfConnection = failure === 'connection_failed' || failure.startsWith('name_');
   return httpError(viaProxy && isOfConnection ? 'proxy_failed' : failure, error);
 }
 

@@ -11,6 +11,7 @@ const OVERLOAD_FAILURES: ReadonlySet<HttpFailure> = new Set([
   'connection_failed',
   'connect_timeout',
   'name_not_found',
+  'name_lookup_failed',
   'timeout',
 ]);
 

@@ -12,7 +12,13 @@ import { pageKey } from '../../domain/page-key.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
 import { nextCrawlRetry } from '../../domain/retry-schedule.ts';
 import { ridTime } from '../../domain/rid.ts';
-import { type FailureReason, isBilled, mostRetries, UNTRIED } from '../../domain/status.ts';
+import {
+  type FailureReason,
+  isBilled,
+  longestWindow,
+  mostRetries,
+  UNTRIED,
+} from '../../domain/status.ts';
 import { resultEnd } from '../../domain/tally.ts';
 import type { CrawlFailure, CrawlTask } from '../../engine/engine.ts';
 import { failedPage } from '../../engine/failed-page.ts';
@@ -107,12 +113,13 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     hostAwaySince?: Date,
   ): Date | undefined {
     const now = clock.now();
+    const reason = failure?.reason ?? '';
     return nextCrawlRetry({
       retry: job.retry,
       firstTriedAt: windowStart(job, now, hostAwaySince),
       now,
-      maxRetries: Math.min(crawler.maxRetries, mostRetries(failure?.reason ?? '')),
-      windowHours: crawler.retryWindowHours,
+      maxRetries: Math.min(crawler.maxRetries, mostRetries(reason)),
+      windowHours: Math.min(crawler.retryWindowHours, longestWindow(reason)),
       retryAfterMs: failure?.retryAfterMs,
       random: random(),
     });

@@ -214,11 +214,14 @@ describe('addresses', () => {
     expect(seen).toEqual([first, { accountId: 'b' }]);
   });
 
-  test('a name that does not exist', async () => {
+  test.each([
+    ['that does not exist', 'ENOTFOUND', 'name_not_found'],
+    ['that the name servers say nothing of', 'EAI_AGAIN', 'name_lookup_failed'],
+  ])('a name %s', async (_what, code, failure) => {
     const lookup = async (): Promise<never> => {
-      throw Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' });
+      throw Object.assign(new Error('getaddrinfo'), { code });
     };
-    expect(await codeOf(open({ lookup }).request(get('http://no.test/')))).toBe('name_not_found');
+    expect(await codeOf(open({ lookup }).request(get('http://no.test/')))).toBe(failure);
   });
 
   test('nobody listens', async () => {

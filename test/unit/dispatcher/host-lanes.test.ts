@@ -157,6 +157,7 @@ test.each([
 
 describe('a host that is not reached', () => {
   const away = { answer: { kind: 'away', reason: 'connection_failed' } } as const;
+  const nameless = { answer: { kind: 'away', reason: 'name_not_found' } } as const;
 
   test('is put aside after three crawls, tried alone with growing waits, and comes back', () => {
     const lanes = lanesOf({ dead: 20 });
@@ -190,9 +191,12 @@ describe('a host that is not reached', () => {
     ]);
   });
 
-  test('is not put aside any more when the retry window is over', () => {
+  test.each([
+    ['the retry window is over', 1, away],
+    ['its name has not existed for an hour', 48, nameless],
+  ] as const)('is not put aside any more when %s', (_when, retryWindowHours, away) => {
     const lanes = lanesOf({ dead: 9 });
-    lanes.keep({ ...crawler, politeness: undefined, retryWindowHours: 1 });
+    lanes.keep({ ...crawler, politeness: undefined, retryWindowHours });
     let now = 0;
     for (let n = 0; n < 3; n += 1) lanes.ended(start(lanes, now)?.rid ?? '', away, now);
     now += 3_600 * SECOND;

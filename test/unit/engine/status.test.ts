@@ -63,6 +63,7 @@ describe('the verdict on an answer', () => {
 describe('the verdict on a failure', () => {
   test.each([
     ['name_not_found', 521, true],
+    ['name_lookup_failed', 521, true],
     ['connection_failed', 521, true],
     ['tls_failed', 521, true],
     ['proxy_failed', 521, true],
@@ -102,7 +103,7 @@ describe('the verdict on a failure', () => {
   });
 
   test('the table above is whole', () => {
-    expect(Object.keys(FAILURES)).toHaveLength(35);
+    expect(Object.keys(FAILURES)).toHaveLength(36);
   });
 });
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { HOUR_MS } from '../../../src/domain/durations.ts';
 import type { QueuedJob } from '../../../src/domain/job.ts';
 import { failedPage } from '../../../src/engine/failed-page.ts';
 import { createCrawlJobs } from '../../../src/service/crawls/crawl-job.ts';
@@ -111,4 +112,28 @@ test('a URL that a proxy has lost is tried again at once, and the next time afte
   expect(await waitsFor(0, 'lost')).toBeLessThan(1_000);
   expect(await waitsFor(1, 'lost')).toBeGreaterThan(4_000);
   expect(await waitsFor(0, 'blocked')).toBeGreaterThan(3_000);
+});
+
+test.each([
+  ['name_not_found', 1],
+  ['name_lookup_failed', 48],
+  ['connection_failed', 48],
+] as const)('a URL that fails with %s is tried again for %i hours', async (reason, hours) => {
+  const result: Crawling['result'] = async (page, { task, spec }) => ({
+    result: await buildResult({ page, request: task.request, spec }, task),
+    held: undefined,
+  });
+  const jobs = createCrawlJobs({
+    crawling: { result, crawl: async (order) => result(failedPage(order.task, reason), order) },
+    ladders: noLadders,
+    budgets: { of: () => undefined },
+    clock,
+    retentionDays: 14,
+  });
+  const endAfter = async (ms: number) => {
+    const firstTriedAt = new Date(clock.now().getTime() - ms);
+    return (await jobs.crawl({ ...claimed(0), firstTriedAt }, crawler, never)).outcome.kind;
+  };
+  expect(await endAfter(hours * HOUR_MS - 60_000)).toBe('retry');
+  expect(await endAfter(hours * HOUR_MS)).toBe('stored');
 });
