@@ -8,6 +8,9 @@ import type { Room } from '../net/http-client.ts';
 import type { CrawlTraffic } from '../net/proxy-traffic.ts';
 import type { BodyRead, ReceivedBody } from './http/read-body.ts';
 
+/** Most redirects of one crawl; as many as Chromium follows. */
+export const MAX_REDIRECTS = 20;
+
 /** Reads a body, which keeps a processor busy, while other crawls continue. */
 export type ReadBody = (received: ReceivedBody) => Promise<BodyRead>;
 

@@ -2,7 +2,7 @@ import type { ServiceClock } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { FilteringProxy } from '../../net/filtering-proxy.ts';
-import type { CrawlTask, Page } from '../engine.ts';
+import { type CrawlTask, MAX_REDIRECTS, type Page } from '../engine.ts';
 import { failedPage, failedResponse } from '../failed-page.ts';
 import { REFUSALS } from '../http/redirect.ts';
 import { CdpError } from './cdp-connection.ts';
@@ -35,8 +35,6 @@ const SCREENSHOT_MS = 20_000;
 /** Left for the end of the crawl when the screenshot takes all of its time. */
 const END_RESERVE_MS = 500;
 const MAX_READS = 20;
-/** Redirects in place of which the page is navigated; as many as browsers follow. */
-const MAX_REDIRECTS = 20;
 /** Longer than any crawl: the command ends with the time limit of the crawl. */
 const COMMAND_MS = 600_000;
 
@@ -95,7 +93,7 @@ async function load({
   proxy,
 }: CaptureInput): Promise<FailureReason | undefined> {
   let url = start.href;
-  for (let redirects = 0; redirects < MAX_REDIRECTS; redirects += 1) {
+  for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
     const { errorText = '' } = await page.send('Page.navigate', { url }, COMMAND_MS);
     // The document was answered, so the request was sent before.
     task.onSent?.();

@@ -6,6 +6,7 @@ import type { Claimant } from '../../fairness/fair-pool.ts';
 import { type HttpClient, HttpError, type HttpResponse, type Room } from '../../net/http-client.ts';
 import { headerValues } from '../../net/raw-headers.ts';
 import type { Cookies } from '../cookies.ts';
+import { MAX_REDIRECTS } from '../engine.ts';
 import { type Hop, nextHop, REFUSALS } from './redirect.ts';
 import { requestHeaders } from './request-headers.ts';
 import type { CrawlerIdentity } from './user-agents.ts';
@@ -53,8 +54,6 @@ export interface FollowResult {
   readonly steps?: readonly CrawlStep[];
 }
 
-/** Longer than the redirect chains of ordinary sites, and half of what browsers follow. */
-const MAX_REDIRECTS = 10;
 const CONNECT_TIMEOUT_MS = 20_000;
 const NOTHING = new Uint8Array(0);
 /** Failures that may be those of a body alone. */
@@ -70,7 +69,7 @@ const OF_BODIES: ReadonlySet<FailureReason> = new Set([
 const REDIRECT_BODY_MS = 2_000;
 
 /**
- * Requests a page and follows its redirects, at most ten, with cookies. A request that repeats an
+ * Requests a page and follows its redirects, at most {@link MAX_REDIRECTS}, with cookies. A request that repeats an
  * earlier one exactly is a loop; the same address with other cookies is not. A failure is a result,
  * too; rejects only with the signal's reason.
  */
