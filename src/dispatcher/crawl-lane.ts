@@ -101,11 +101,14 @@ export interface CrawlLane {
   /** Starts and reads nothing from now on, and forgets what was read ahead. */
   stop(): void;
   /**
-   * Aborts and drops everything, and gives all room back. Resolves when the crawls have ended, because until then
-   * the sites see them; at the latest after {@link LONGEST_ABORT_MS}.
+   * Aborts the crawls, and gives all room back. Resolves when they have ended, because until then the sites see them;
+   * at the latest after {@link LONGEST_ABORT_MS}. What had ended goes to `writeLate`, or is dropped.
    */
-  close(): Promise<void>;
+  close(writeLate?: WriteLate): Promise<void>;
 }
+
+/** Takes ends that fit into one write, to write them without the lease. Resolves with false if it cannot. */
+export type WriteLate = (ended: readonly JobOutcome[]) => Promise<boolean>;
 
 /** Delay before a queue of which nothing may be crawled is looked at again. */
 const LOOK_AGAIN_MS = 5_000;
@@ -276,6 +279,16 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     return look;
   }
 
+  async function crawlsEnded(): Promise<void> {
+    if (board.crawling === 0) return;
+    const late = setTimeout(() => {
+      logger.warn({ crawler: crawlerId, crawls: board.crawling }, 'aborted crawls did not end');
+      allEnded.resolve();
+    }, LONGEST_ABORT_MS);
+    await allEnded.promise;
+    clearTimeout(late);
+  }
+
   function stop(): void {
     stopped = true;
     clearTimeout(timer);
@@ -369,19 +382,19 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     },
     abortAll: board.abortAll,
     stop,
-    async close() {
+    async close(writeLate) {
       closed = true;
       unwatch();
       stop();
       board.abortAll(new WorkAborted('dropped'));
+      await crawlsEnded();
+      for (let mayWrite = writeLate !== undefined; mayWrite; ) {
+        const { ended } = board.take();
+        mayWrite =
+          ended.length > 0 && (await writeLate?.(ended.map((each) => each.outcome))) === true;
+        for (const { held } of ended) for (const grant of held) grant.release();
+      }
       board.clear();
-      if (board.crawling === 0) return;
-      const late = setTimeout(() => {
-        logger.warn({ crawler: crawlerId, crawls: board.crawling }, 'aborted crawls did not end');
-        allEnded.resolve();
-      }, LONGEST_ABORT_MS);
-      await allEnded.promise;
-      clearTimeout(late);
     },
   };
 }

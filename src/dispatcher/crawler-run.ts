@@ -1,10 +1,12 @@
+import { setTimeout } from 'node:timers/promises';
+import { isUnavailable } from '../domain/errors.ts';
 import type { Task } from '../scheduler/scheduler.ts';
-import type { HeldUntil, Lease } from '../store/store.ts';
+import type { HeldUntil, JobOutcome, Lease } from '../store/store.ts';
 import type { RunActivityNow } from './dispatcher-deps.ts';
 import type { HostLanes } from './host-lanes.ts';
 import type { RunKeeper } from './run-keeper.ts';
 import { createRunLoop, type RunLoop, type RunLoopDeps } from './run-loop.ts';
-import { createRunStates, watchLease } from './run-state.ts';
+import { createRunStates, type OverReason, watchLease } from './run-state.ts';
 
 /** What one run needs in addition to the dispatcher's own. */
 export interface CrawlerRunDeps extends Omit<RunLoopDeps, 'signal' | 'lease' | 'states' | 'lanes'> {
@@ -42,6 +44,9 @@ export interface CrawlerRun {
 
 /** The longest time without a wake for a crawler whose endpoint takes nothing. */
 const MAX_PAUSE_MS = 5_000;
+/** How long a store that does not answer is offered ended crawls again, and how often. */
+const LATE_MS = 30_000;
+const LATE_PAUSE_MS = 500;
 const NO_ACTIVITY = { crawls: 0, deliveries: 0, buffered: 0, unwritten: 0 };
 
 /**
@@ -105,7 +110,27 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     } finally {
       leave();
       unwatch();
-      await current.close();
+      await current.close(isOver('lease_lost') ? writeLate : undefined);
+    }
+  }
+
+  /**
+   * Writes crawls that had ended when the lease was lost, so that they are not crawled again. The store takes
+   * those whose jobs nobody has taken up since.
+   */
+  async function writeLate(ended: readonly JobOutcome[]): Promise<boolean> {
+    const giveUpMs = clock.now().getTime() + LATE_MS;
+    for (;;) {
+      try {
+        await store.queue.finish(ended, clock.now());
+        return true;
+      } catch (error) {
+        if (!isUnavailable(error) || clock.now().getTime() >= giveUpMs) {
+          logger.warn({ err: error, crawler: crawlerId }, 'ended crawls were not written');
+          return false;
+        }
+      }
+      await setTimeout(LATE_PAUSE_MS);
     }
   }
 
@@ -121,9 +146,9 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     return (await store.queue.release(lease, now, heldUntil)).wakeAt;
   }
 
-  function givesBack(): boolean {
+  function isOver(...reasons: readonly OverReason[]): boolean {
     const { current } = states;
-    return current.phase === 'over' && (current.reason === 'idle' || current.reason === 'drained');
+    return current.phase === 'over' && reasons.includes(current.reason);
   }
 
   return {
@@ -139,7 +164,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
         deps.onLease?.();
         states.acquired(lease, lease.until?.getTime() ?? now.getTime() + timing.leaseMs);
         const heldUntil = await runLoop(lease);
-        if (!givesBack()) return undefined;
+        if (!isOver('idle', 'drained')) return undefined;
         const wakeAt = await releaseLease(lease, heldUntil);
         // It may have been pushed before the lease was given back.
         return missed ? clock.now() : wakeAt;
@@ -154,9 +179,9 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     },
     notify() {
       loop?.notify();
-      const isOver = states.current.phase === 'over';
-      missed ||= isOver;
-      return !isOver;
+      const isTooLate = states.current.phase === 'over';
+      missed ||= isTooLate;
+      return !isTooLate;
     },
     refresh() {
       isOutdated = true;

@@ -2,7 +2,7 @@ import type { Crawler } from '../domain/crawler.ts';
 import { isUnavailable } from '../domain/errors.ts';
 import { isShare } from '../store/share-store.ts';
 import type { CrawlerChanges, HeldUntil, Lease } from '../store/store.ts';
-import { createCrawlLane } from './crawl-lane.ts';
+import { createCrawlLane, type WriteLate } from './crawl-lane.ts';
 import { createDeliveryLane } from './delivery-lane.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps, RunActivityNow } from './dispatcher-deps.ts';
@@ -60,8 +60,8 @@ export interface RunLoop {
   readonly isShared: boolean;
   /** Until when no crawl may start, and until when the endpoint takes nothing. */
   heldUntil(): HeldUntil;
-  /** Drops everything and gives all room back; see `CrawlLane.close`. */
-  close(): Promise<void>;
+  /** Aborts and drops what is in flight, and gives all room back; see `CrawlLane.close`. */
+  close(writeLate?: WriteLate): Promise<void>;
 }
 
 /** Delay before a failed turn is repeated. */
@@ -344,9 +344,9 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
       return isHelper || share.hasHelpers;
     },
     heldUntil: () => ({ job: askAgainAt ?? opensAt(), delivery: deliveries.pausedUntil() }),
-    async close() {
+    async close(writeLate) {
       deliveries.close();
-      await crawls.close();
+      await crawls.close(writeLate);
     },
   };
 }

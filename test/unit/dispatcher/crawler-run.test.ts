@@ -338,6 +338,24 @@ test('the next run starts nothing until the crawls of the one that lost its leas
   await dispatcher.close();
 });
 
+test('crawls that ended in an outage are written, also when it is longer than the lease', async () => {
+  const bench = await createCrawlerRunBench(store);
+  const rids = await bench.push(3);
+  const { done } = bench.start();
+  await startsWritten(bench, 3);
+  bench.faults.away = true;
+  const [first, second, third] = bench.crawls;
+  first?.end();
+  second?.end();
+  bench.clock.advance(15_001);
+  await eventually(() => expect(third?.signal.aborted).toBe(true));
+  bench.faults.away = false;
+  expect(await done).toBeUndefined();
+  const ended = [first, second].map((crawl) => crawl?.job.rid ?? '');
+  expect((await storedRids(bench, rids)).toSorted()).toEqual(ended.toSorted());
+  expect(await counters(bench)).toMatchObject({ completed: 2 });
+});
+
 /** Waits until the lease has been renewed at that moment or later. */
 async function leaseReaches(bench: CrawlerRunBench, renewedAt: Date): Promise<void> {
   const until = new Date(renewedAt.getTime() + RUN_TIMING.leaseMs);
