@@ -8,10 +8,12 @@ import {
 import { AUDIT_KEPT_MS } from '../../domain/audit.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { databaseTooNew } from '../../domain/errors.ts';
+import type { Logger } from '../../domain/logger.ts';
 import { DEFAULT_PRIORITY } from '../../domain/priority.ts';
 import { SESSION_MS } from '../../domain/session-cookies.ts';
 import { CB_STATUS } from '../../domain/status.ts';
 import { SAMPLES_KEPT_MS } from '../../domain/timeline.ts';
+import { logUpgrade } from '../upgrade-step.ts';
 import type { Collections } from './collections.ts';
 import { settle } from './settle.ts';
 import type { Transactions } from './transactions.ts';
@@ -38,20 +40,25 @@ interface MetaDocument {
 }
 
 /**
- * Migrates the database and creates its indexes; throws for a database of a newer program. Indexes
- * on jobs and deliveries are partial: they cover live ones only, so finished work costs nothing.
+ * Migrates the database and creates its indexes; throws for a database of a newer program. Logs
+ * each step from an older version before it begins; the first one includes the indexes. Indexes on
+ * jobs and deliveries are partial: they cover live ones only, so finished work costs nothing.
  * Requests also expire by the server's own clock.
  */
 export async function migrate(
   db: Db,
   collections: Collections,
   transactions: Transactions,
+  logger: Pick<Logger, 'info'>,
 ): Promise<void> {
   const meta = db.collection<MetaDocument>('meta');
   const found = await meta.findOne({ _id: 'schema' });
   if (found !== null && found.version > VERSION) {
     throw databaseTooNew(found.version, VERSION);
   }
+  const from = found?.version ?? VERSION;
+  const logStep = (version: number): void => logUpgrade(logger, { version, of: VERSION });
+  if (from < VERSION) logStep(from < 5 ? 5 : 7);
   // First, because the server refuses an index of the same key under another name.
   if (found !== null) {
     await Promise.all(
@@ -61,8 +68,11 @@ export async function migrate(
     );
   }
   await patiently(() => createIndexes(collections));
-  if (found !== null && found.version < 5) await settle(db, transactions);
-  if (found !== null && found.version < 7) await orderJobs(collections);
+  if (from < 5) {
+    await settle(db, transactions);
+    logStep(7);
+  }
+  if (from < 7) await orderJobs(collections);
   await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
 }
 

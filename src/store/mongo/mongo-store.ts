@@ -89,7 +89,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
     const time = await openServiceTime(createTimeServer(db), processId, logger);
     const collections = toCollections(db, time);
     const transactions = createTransactions(() => client.startSession(), client.db('admin'));
-    await migrate(db, collections, transactions);
+    await migrate(db, collections, transactions, logger);
     const lanes = createLanes(collections, transactions, processId);
     const watch = watchConnection({ client, uri, options: clientOptions, logger, onFatal });
     const store: Store = {

@@ -1,18 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { databaseTooNew } from '../../domain/errors.ts';
 import { hostOf } from '../../domain/target-url.ts';
+import type { UpgradeStep } from '../upgrade-step.ts';
 import { FIRST_VERSION, schemaSteps } from './schema-steps.ts';
 
 /** The newest version of the schema. */
 export const SCHEMA_VERSION = FIRST_VERSION + schemaSteps.length - 1;
-
-/** A step of an upgrade. */
-export interface UpgradeStep {
-  /** The version that it makes, of the schema. */
-  readonly version: number;
-  /** The newest version. */
-  readonly of: number;
-}
 
 /**
  * Migrates the database to the newest version. Throws if a newer program has written it. Calls `onStep`

@@ -3,9 +3,9 @@ import { defined } from '../../domain/defined.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { heldDeliveries } from '../held-deliveries.ts';
 import type { Store, TurnWork } from '../store.ts';
+import { logUpgrade, type UpgradeStep } from '../upgrade-step.ts';
 import type { ThreadStore } from './in-thread.ts';
 import { longestHosts } from './longest-hosts.ts';
-import type { UpgradeStep } from './migrations.ts';
 import { createPageWriter, ONE_WRITE_BYTES } from './page-writer.ts';
 import { preparePrivateFile } from './private-file.ts';
 import { toReceipt, toRows } from './push-rows.ts';
@@ -53,13 +53,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
       if (Math.abs(byMs) < LARGE_MS) return;
       logger.warn({ byMs }, "the machine's clock was set; what waits is due as before");
     },
-    onUpgrade:
-      options.onUpgrade ??
-      ((step) => {
-        const text =
-          'the database is upgraded; a large one takes minutes, and a stop waits for the step';
-        logger.info(step, text);
-      }),
+    onUpgrade: options.onUpgrade ?? ((step) => logUpgrade(logger, step)),
   });
   const { clock } = database;
   const upkeep = createUpkeep(database);

@@ -6,7 +6,7 @@ import { migrate } from '../../../src/store/mongo/migrations.ts';
 import { openMongoStore } from '../../../src/store/mongo/mongo-store.ts';
 import { deliveryDocument } from '../../../src/store/mongo/records.ts';
 import { createTransactions } from '../../../src/store/mongo/transactions.ts';
-import { silentLogger } from '../../support/loggers.ts';
+import { createRecordingLogger, silentLogger } from '../../support/loggers.ts';
 import { mongodbUri, testDatabase } from '../../support/mongodb.ts';
 import { EXPIRES, makeRecord, toDelivery, toStored } from './outcomes.ts';
 import {
@@ -151,7 +151,14 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
       await c.jobs.createIndex({ endedAt: 1 }, { name: 'ended' });
       const meta = db.collection<{ _id: string; version: number }>('meta');
       await meta.updateOne({ _id: 'schema' }, { $set: { version: 4 } });
-      await migrate(db, c, transactionsOf(db));
+      const logger = createRecordingLogger();
+      await migrate(db, c, transactionsOf(db), logger);
+      const message =
+        'the database is upgraded; a large one takes minutes, and a stop waits for the step';
+      expect(logger.lines).toEqual([
+        { level: 'info', fields: { version: 5, of: 7 }, message },
+        { level: 'info', fields: { version: 7, of: 7 }, message },
+      ]);
       expect(await counters(made)).toMatchObject({
         waiting: 2,
         running: 2,

@@ -7,8 +7,9 @@ import {
   workerData,
 } from 'node:worker_threads';
 import { DomainError } from '../../../domain/errors.ts';
+import type { UpgradeStep } from '../../upgrade-step.ts';
 import { voidLeases } from '../lease.ts';
-import { migrate, type UpgradeStep } from '../migrations.ts';
+import { migrate } from '../migrations.ts';
 import { dropAllUnfinished } from '../pages.ts';
 import { endHolds } from '../results.ts';
 import { readServiceTime } from '../saved-time.ts';

@@ -4,7 +4,7 @@ import { createBatchedPort } from '../../../domain/batched-port.ts';
 import { createMachineClock, type ServiceClock } from '../../../domain/clock.ts';
 import { type DomainError, databaseUnavailable } from '../../../domain/errors.ts';
 import { createTransientMap } from '../../../domain/transient-map.ts';
-import type { UpgradeStep } from '../migrations.ts';
+import type { UpgradeStep } from '../../upgrade-step.ts';
 import type { SqlRow } from '../sql.ts';
 import {
   type BackupAnswer,
