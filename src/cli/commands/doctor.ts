@@ -6,6 +6,7 @@ import {
 import { SetupState } from '../../../gen/queuedcrawler/v1/operator_service_pb.ts';
 import type { CrawlerClient } from '../../client/client.ts';
 import { plainText, toPlain } from '../../client/message-json.ts';
+import { defined } from '../../domain/defined.ts';
 import { toDay } from '../../domain/stats.ts';
 import { tellFailure } from '../cli-error.ts';
 import { type CliSettings, clientOf } from '../cli-settings.ts';
@@ -14,6 +15,7 @@ import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
 import { profilesPath } from '../profiles.ts';
+import { askHealth } from './health.ts';
 
 /** What one look found. */
 interface Finding {
@@ -22,6 +24,8 @@ interface Finding {
   readonly detail: string;
 }
 
+/** Characters of an answer that are shown. */
+const MAX_TEXT = 80;
 const ONCE = { attempts: 1 } as const;
 const CALL_MS = 5_000;
 const SETUP_MS = 40_000;
@@ -77,6 +81,8 @@ async function* look(
   yield hasProfile
     ? { check: 'profile', state: 'ok', detail: `${profileName} in ${path}` }
     : { check: 'profile', state: 'missing', detail: 'run "queued-crawler init"' };
+  const hasToken = [token, javascriptToken, adminToken].some((given) => given !== undefined);
+  if (!hasToken) yield await lookAtService(settings);
   yield* lookAtToken(settings, 'token', token, crawlUrl);
   if (javascriptToken !== token) {
     yield* lookAtToken(settings, 'JavaScript token', javascriptToken, crawlUrl);
@@ -97,6 +103,17 @@ async function* look(
   });
   yield found;
   if (found.state === 'ok') yield* lookAtSetup(settings, admin);
+}
+
+/** Whether the service answers; needs no token. */
+async function lookAtService(settings: CliSettings): Promise<Finding> {
+  const { url, ca } = settings;
+  return attempt(settings, 'service', async () => {
+    const { status, text } = await askHealth('readyz', url, defined({ ca }));
+    return status === 200
+      ? { state: 'ok', detail: `answers at ${url}` }
+      : { state: 'failed', detail: `HTTP ${status} at ${url}: ${text.slice(0, MAX_TEXT)}` };
+  });
 }
 
 /** What the service says of its own set-up: it tries mail and browser. */
@@ -130,7 +147,7 @@ async function* lookAtToken(
   if (token === undefined) {
     const detail =
       check === 'token'
-        ? 'give it to "queued-crawler init"; the service was not asked anything'
+        ? 'give it to "queued-crawler init"'
         : 'for crawlers that render pages in a browser';
     yield { check, state: 'missing', detail };
     return;

@@ -8,6 +8,12 @@ import { examples } from '../examples.ts';
 import { EXIT_CODE } from '../exit-code.ts';
 import { printable } from '../output.ts';
 
+/** How the certificate of a service is verified. */
+interface TlsOptions {
+  readonly ca?: string;
+  readonly rejectUnauthorized?: boolean;
+}
+
 const TIMEOUT_MS = 5_000;
 /** An answer of the service has one line. What is longer is cut. */
 const MAX_CHARACTERS = 4_096;
@@ -27,14 +33,10 @@ export function createHealthCommand(context: CommandContext): Command {
     .action(async ({ ready }: { ready?: boolean }, command: Command) => {
       const { url } = command.optsWithGlobals<GlobalOptions>();
       const base = url ?? context.env.QUEUED_CRAWLER_URL ?? ownAddress(context.env);
-      const { status, text } = await ask(new URL(ready === true ? '/readyz' : '/healthz', base));
-      if (status === 200 && !/^(ok|ready)\b/.test(text)) {
-        throw new CliError(
-          `what answers at ${new URL(base).origin} is not a service of this program`,
-          EXIT_CODE.unavailable,
-        );
-      }
-      context.stdout.write(`${printable(text.trim())}\n`);
+      const path = ready === true ? 'readyz' : 'healthz';
+      // The certificate is that of a public name, which is not asked for here; nothing secret is sent.
+      const { status, text } = await askHealth(path, base, { rejectUnauthorized: false });
+      context.stdout.write(`${text}\n`);
       if (status !== 200) context.setExitCode(EXIT_CODE.unavailable);
     });
 }
@@ -44,8 +46,27 @@ function ownAddress(env: CommandContext['env']): string {
   return `${scheme}://127.0.0.1:${env.PORT ?? 8080}`;
 }
 
-/** The certificate is that of a public name, which is not asked for here; nothing secret is sent. */
-function ask(url: URL): Promise<{ status: number; text: string }> {
+/**
+ * Asks the service at `base`, without a token: `healthz` tells whether it answers, `readyz` whether
+ * its database does, too. The text is printable. Throws a CliError if the service does not answer.
+ */
+export async function askHealth(
+  path: 'healthz' | 'readyz',
+  base: string,
+  tls: TlsOptions,
+): Promise<{ status: number; text: string }> {
+  const url = new URL(path, base.replace(/\/*$/, '/'));
+  const { status, text } = await ask(url, tls);
+  if (status === 200 && !/^(ok|ready)\b/.test(text)) {
+    throw new CliError(
+      `what answers at ${url.origin} is not a service of this program`,
+      EXIT_CODE.unavailable,
+    );
+  }
+  return { status, text: printable(text.trim()) };
+}
+
+function ask(url: URL, tls: TlsOptions): Promise<{ status: number; text: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
   const fail = (cause: Error): void =>
     reject(
@@ -55,7 +76,7 @@ function ask(url: URL): Promise<{ status: number; text: string }> {
       ),
     );
   const get = url.protocol === 'https:' ? getSecure : getPlain;
-  const options = { rejectUnauthorized: false, signal: AbortSignal.timeout(TIMEOUT_MS) };
+  const options = { ...tls, signal: AbortSignal.timeout(TIMEOUT_MS) };
   get(url, options, (response) => {
     let text = '';
     response.setEncoding('utf8');
