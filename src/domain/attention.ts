@@ -47,7 +47,7 @@ export const attentionReasons = {
   paused_by_monitor:
     'Make the callback URL answer POST requests, probes included, with 200, 201 or 204. The crawler then resumes by itself; unpause it to resume earlier.',
   disk_full:
-    'Ask the operator of the service to make room on its disk, or to lower RESULT_RETENTION_DAYS; deleting stored results helps, too. The queue is kept, and crawling resumes by itself.',
+    'Ask the operator of the service to make room on its disk, or to lower RESULT_RETENTION_DAYS; deleting stored results helps, too, while some room is left. The queue is kept, and crawling resumes by itself.',
   storage_full:
     'Delete stored results, read them with auto_delete, or wait until some expire. Pages that are kept for deliveries count, too. The operator can raise the quota storage_bytes, or lower RESULT_RETENTION_DAYS. The queue is kept, and crawling resumes by itself.',
   deliveries_fail:

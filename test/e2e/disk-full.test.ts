@@ -83,6 +83,16 @@ test.skipIf(!canMount)(
   },
 );
 
+test.skipIf(!canMount)('a start on a full disk names the database and what helps', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'queued-crawler-disk-'));
+  await using _folder = { [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
+  const data = join(folder, 'data');
+  const started = startProcess({ DATA_DIR: data }, onSmallDisk(folder, BALLAST_MIB));
+  await expect(started).rejects.toThrow(
+    `${join(data, 'queued-crawler.db')}: its disk is full or has failed, free space there`,
+  );
+});
+
 test.skipIf(!canMount)(
   'pushes are refused before the disk is full, crawls wait, and both continue when there is room',
   async () => {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, copyFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, open, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startProcess } from '../support/service-process.ts';
@@ -80,6 +80,27 @@ test('a DATA_DIR is made with the folders above it', async () => {
   await using service = await startProcess({ DATA_DIR: data });
   expect((await service.rest('GET', '/readyz')).status).toBe(200);
   expect((await stat(data)).mode & 0o777).toBe(0o700);
+});
+
+test('a database that is damaged is named, with what helps', async () => {
+  await using folder = await temporaryFolder();
+  const env = { DATA_DIR: folder.path };
+  const file = join(folder.path, 'queued-crawler.db');
+  {
+    await using service = await startProcess(env);
+    await service.terminate();
+  }
+  await using database = await open(file, 'r+');
+  const { size } = await database.stat();
+  // Its header, in the first page, is whole.
+  await database.write(Buffer.alloc(size - 4_096, 0xa5), 0, size - 4_096, 4_096);
+  await expect(startProcess(env)).rejects.toThrow(
+    `malformed: ${file}: it is damaged, restore a backup by \`queued-crawler restore FILE --replace\``,
+  );
+  await writeFile(file, Buffer.alloc(20_000, 0xa5));
+  await expect(startProcess(env)).rejects.toThrow(
+    new RegExp(`cannot start: .*: ${file}: .*move it away.*queued-crawler restore FILE`),
+  );
 });
 
 test('a port that is taken is told with the setting that chooses another', async () => {

@@ -23,6 +23,7 @@ import {
 } from './database-messages.ts';
 import { startDiskSync } from './disk-sync.ts';
 import { assertLogIsWhole, openLogMark } from './log-mark.ts';
+import { nameDatabase } from './name-database.ts';
 
 // The database runs in this thread, so that neither a sync to disk nor a large purge stalls the
 // service. All calls that arrive while a batch is made durable share the next transaction, which is
@@ -136,7 +137,10 @@ function serve(port: MessagePort, database: DatabaseSync, path: string): void {
     sql,
     disk,
     mark,
-    answer: (message) => port.postMessage(message),
+    answer(message) {
+      for (const each of message.answers) if ('error' in each) nameDatabase(each.error.cause, path);
+      port.postMessage(message);
+    },
   });
   let copying = Promise.resolve();
 
@@ -173,6 +177,7 @@ try {
   const onStep = (upgrade: UpgradeStep): void => port.postMessage({ upgrade });
   serve(port, open(path, onStep), path);
 } catch (error) {
+  nameDatabase(error, path);
   port.postMessage({ refused: toErrorMessage(error) });
   port.close();
 }
