@@ -1,4 +1,5 @@
 import { closeSync, constants, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { DomainError } from '../../../domain/errors.ts';
 import type { Sql } from '../sql.ts';
@@ -15,7 +16,10 @@ const MARK_LENGTH = 48;
 
 /** Counts the batches of a database. */
 export interface LogMark {
-  /** Counts the batch whose transaction is open. */
+  /**
+   * Counts the batch whose transaction is open. Throws when the database is not at its path any more:
+   * what it writes would be lost.
+   */
   count(): void;
   /**
    * Writes the last number, when it is on the disk. Does not wait for the disk itself: a mark that
@@ -27,16 +31,26 @@ export interface LogMark {
 
 /** Opens the mark of an open database. */
 export function openLogMark(path: string, sql: Sql): LogMark {
-  const { ino } = statSync(path);
+  const { dev, ino } = statSync(path);
   const mark = openSync(markOf(path), constants.O_RDWR | constants.O_CREAT, 0o600);
   let commits = 0;
   return {
     count() {
+      const found = statSync(path, { throwIfNoEntry: false });
+      if (found?.ino !== ino || found.dev !== dev) throw movedAway(path);
       commits = Number(sql.get('UPDATE commits SET n = n + 1 RETURNING n')?.n);
     },
     write: () => void writeSync(mark, `${commits} ${ino}`.padEnd(MARK_LENGTH), 0),
     close: () => closeSync(mark),
   };
+}
+
+/** SQLite itself reports this only without a write-ahead log. */
+const SQLITE_READONLY_DBMOVED = 1_032;
+
+function movedAway(path: string): Error {
+  const text = `The database was removed or replaced while in use: ${resolve(path)} is not the open file any more. Nothing is written until it is put back; otherwise stop the service and restore a backup.`;
+  return Object.assign(new Error(text), { errcode: SQLITE_READONLY_DBMOVED });
 }
 
 /**
