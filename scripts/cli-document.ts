@@ -55,5 +55,7 @@ export function cliDocument(): string {
 |---|---|
 ${codes.join('\n')}
 
+Before \`serve\` begins, Node itself looks for the file of \`--env-file\`, and ends with exit code 9 if it does not exist.
+
 ${sections.join('\n')}`;
 }

@@ -12,7 +12,15 @@ export function misspeltSettings(env: Readonly<Record<string, string | undefined
     .filter((name) => /^[A-Z][A-Z_]+$/.test(name) && !name.startsWith('OTEL_'))
     .filter((name) => !known.includes(name))
     .flatMap((name) => {
-      const meant = meantName(name, known);
+      const meant = meantName(name, known) ?? known.find((each) => isSwapped(name, each));
       return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`];
     });
+}
+
+/** Whether two neighbouring letters in another order make `name` the known one. */
+function isSwapped(name: string, known: string): boolean {
+  if (name.length !== known.length) return false;
+  const at = [...name].findIndex((letter, n) => letter !== known[n]);
+  const swapped = name.slice(0, at) + name.charAt(at + 1) + name.charAt(at) + name.slice(at + 2);
+  return swapped === known;
 }

@@ -40,7 +40,12 @@ export function createServeCommand(context: CommandContext): Command {
       ),
     )
     .action(async (options: ServeOptions, command: Command) => {
-      if (options.envFile !== undefined) await assertReadable(options.envFile);
+      if (options.envFile !== undefined) {
+        for (const line of unreadLines(await readEnvFile(options.envFile))) {
+          const what = `line ${line} of ${options.envFile} is ignored: it is not NAME=value`;
+          context.stderr.write(`queued-crawler: ${what}\n`);
+        }
+      }
       const settings = await resolveSettings(command.optsWithGlobals<GlobalOptions>(), context.env);
       const { profile } = settings;
       const own = profile.local === true ? profile : {};
@@ -87,11 +92,20 @@ function forwardSignals(child: ChildProcess): Disposable {
   };
 }
 
-/** Throws a CliError for a file of settings that Node could not read. */
-async function assertReadable(path: string): Promise<void> {
-  await readFile(path).catch((error: unknown) => {
+/** The text of a file of settings. Throws a CliError when Node could not read it. */
+async function readEnvFile(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch((error: unknown) => {
     throw usageError(`--env-file cannot be read: ${fileFailureText(error, path)}`);
   });
+}
+
+/** A value in quotes, which can have several lines. */
+const QUOTED = /=[ \t]*(["'`])[^]*?\1/g;
+
+/** The numbers of the lines of a file of settings that Node ignores, from 1. */
+function unreadLines(text: string): number[] {
+  const lines = text.replace(QUOTED, (value) => `=${value.replace(/[^\n]/g, '')}=`).split('\n');
+  return lines.flatMap((line, n) => (/^\s*(?:#|$)|=/.test(line) ? [] : [n + 1]));
 }
 
 /** The options of `npm start`, which holds them. */

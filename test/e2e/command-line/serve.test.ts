@@ -1,6 +1,7 @@
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { runCommandLine } from '../../support/command-line.ts';
+import { runCommandLine, startCommandLine } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startCommand } from '../../support/service-process.ts';
 import { startSite } from '../../support/site.ts';
@@ -24,6 +25,29 @@ test('serve refuses a port and a file of settings that it cannot use, before it 
     expect(stderr).toMatch(text);
     expect(stderr.trim().split('\n')).toHaveLength(1);
   }
+});
+
+test('lines of a file of settings that mean nothing are told', async () => {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'service.env');
+  const lines = ['# a comment', 'PORT 1', 'SMTP_FROM="a', 'b"', 'PROT=8080', ''];
+  await writeFile(file, lines.join('\n'));
+  const command = [process.execPath, 'bin/queued-crawler.js', 'serve', '--env-file', file];
+  const env = { HOME: folder.path, DATA_DIR: join(folder.path, 'data') };
+  await using service = await startCommand(command, env);
+  expect(service.errors.match(/line \d+ .*/g)).toEqual([
+    `line 2 of ${file} is ignored: it is not NAME=value`,
+  ]);
+  expect(service.output).toContain('PROT is not a setting: did you mean PORT?');
+  expect(await service.terminate()).toBe(0);
+});
+
+test('without its file of settings, serve ends as docs/cli.md says', async () => {
+  await using program = startCommandLine(['serve', '--env-file', '/nofile'], { env: {} });
+  expect(await program.ended).toMatchObject({
+    code: 9,
+    stderr: expect.stringContaining('/nofile: not found'),
+  });
 });
 
 /** The service as `serve` runs it, in a process of its own, while it crawls a page that never ends. */

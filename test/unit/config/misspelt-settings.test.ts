@@ -6,6 +6,8 @@ test.each([
   ['MONGO_URI', 'MONGODB_URI'],
   ['CRAWL_THREAD', 'CRAWL_THREADS'],
   ['PORTS', 'PORT'],
+  ['PROT', 'PORT'],
+  ['HOTS', 'HOST'],
   ['SMTP_URI', 'SMTP_URL'],
 ])('%s is taken for a misspelt %s, and its value is not told', (name, meant) => {
   const warnings = misspeltSettings({ [name]: 'mongodb://user:secret@db/crawler' });
@@ -18,6 +20,7 @@ test('what other programs, Kubernetes and OpenTelemetry set is not warned of', (
     PATH: '/bin',
     HOSTNAME: 'a',
     LOGNAME: 'a',
+    TROP: 'a',
     MONGODB_PORT: 'tcp://10.0.0.1:27017',
     MONGODB_SERVICE_HOST: '10.0.0.1',
     NODE_OPTIONS: '',
