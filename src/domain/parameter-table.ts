@@ -88,8 +88,8 @@ function checkCountry(text: string): string {
 }
 
 function checkStatuses(text: string): string {
-  if (!/^\s*[1-5]\d\d\s*(,\s*[1-5]\d\d\s*)*$/.test(text)) {
-    throw new Error('must be statuses from 100 to 599, separated by commas');
+  if (!/^\s*[1-9]\d\d\s*(,\s*[1-9]\d\d\s*)*$/.test(text)) {
+    throw new Error('must be statuses from 100 to 999, separated by commas');
   }
   return text;
 }

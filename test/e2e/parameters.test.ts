@@ -3,6 +3,7 @@ import { JAVASCRIPT, NORMAL, startApp } from '../support/app.ts';
 import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { shareApp } from '../support/shared-app.ts';
+import { startSite } from '../support/site.ts';
 
 const PROXIES = JSON.stringify({ DE: 'http://127.0.0.1:9', FR: 'http://127.0.0.1:9' });
 
@@ -27,6 +28,14 @@ test.each([
     expect(status).toBe(422);
     expect(json).toMatchObject({ field, error: expect.stringMatching(message) });
   }
+});
+
+test('a status that no standard names can count as success', async () => {
+  await using site = await startSite();
+  const url = encodeURIComponent(`${site.url}/status/999`);
+  const path = `/?token=${NORMAL}&format=json&url=${url}`;
+  const { json } = await shared().rest('GET', `${path}&custom_success_codes=200,999`);
+  expect(json).toMatchObject({ cb_status: 200, original_status: 999 });
 });
 
 test('an invalid selector is refused, and so is a push without its crawler and a removal without its rid', async () => {
