@@ -5,6 +5,7 @@ import { type Backend, openBackend } from '../backend/open-backend.ts';
 import { type Backups, createBackups } from '../backup/backups.ts';
 import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
+import { lowOpenFilesLimit } from '../config/open-files.ts';
 import { type AppTiming, appTiming } from '../config/timing.ts';
 import { unusedSettings } from '../config/unused-settings.ts';
 import { VERSION } from '../config/version.ts';
@@ -232,6 +233,8 @@ async function listen(
   });
   const exposed = exposureWarning(config);
   if (exposed !== undefined) logger.warn({ host: config.host }, exposed);
+  const low = lowOpenFilesLimit();
+  if (low !== undefined) logger.warn({}, `${low.finding} ${low.advice}`);
   for (const warning of unusedSettings(config)) logger.warn({}, warning);
   const url = listenUrl(config, port);
   publicUrl.listening(url);

@@ -11,6 +11,7 @@ import type { HttpClient } from '../net/http-client.ts';
 import type { NetworkSettings } from '../net/network-settings.ts';
 import { createResolver } from '../net/resolver.ts';
 import type { MeasuredBrowser } from '../observability/browser-gauges.ts';
+import { createNoSocketWarning } from '../observability/no-socket-warning.ts';
 import { createRefusedConnections } from '../observability/refused-connections.ts';
 import { type CrawlThreads, createCrawlThreads } from '../threads/crawl-threads.ts';
 import { createDocumentThreads } from '../threads/document-threads.ts';
@@ -34,10 +35,11 @@ export function openEngines(context: AppContext, stack: AsyncDisposableStack): E
   const network = networkSettings(config);
   const lookup = createResolver({ servers: config.dnsServers });
   const onRefused = createRefusedConnections({ logger, count: metrics.observeRefused });
-  const client = createHttpClient({ ...network, lookup, onRefused });
+  const onNoSocket = createNoSocketWarning(logger);
+  const client = createHttpClient({ ...network, lookup, onRefused, onNoSocket });
   stack.defer(() => client.close());
   const guard = createAddressGuard(config.networkAllow, { deny: config.networkDeny });
-  const shared = { client, guard, network, lookup, onRefused };
+  const shared = { client, guard, network, lookup, onRefused, onNoSocket };
   const threads = openThreads(context, shared, stack);
   const { browser, browserActivity } = lazyBrowserEngine(context, shared);
   stack.defer(() => browser.close());
@@ -53,6 +55,7 @@ interface SharedByEngines extends Pick<Engines, 'client' | 'guard'> {
   readonly network: NetworkSettings;
   readonly lookup: ReturnType<typeof createResolver>;
   readonly onRefused: ReturnType<typeof createRefusedConnections>;
+  readonly onNoSocket: ReturnType<typeof createNoSocketWarning>;
 }
 
 function networkSettings(config: Config): NetworkSettings {
@@ -75,7 +78,7 @@ function crawlLimits(config: Config) {
 
 function openThreads(
   { config, timing, pools, logger, traits }: AppContext,
-  { network, onRefused }: SharedByEngines,
+  { network, onRefused, onNoSocket }: SharedByEngines,
   stack: AsyncDisposableStack,
 ): CrawlThreads {
   // While accounts share them, a core is left to the service.
@@ -97,6 +100,7 @@ function openThreads(
       identity: config.crawlerIdentity,
     },
     onRefused,
+    onNoSocket,
     memory: pools.memory,
     documents,
     hangMs: timing.hangMs,

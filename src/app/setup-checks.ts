@@ -1,6 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import { exposureWarning } from '../config/exposure.ts';
+import { lowOpenFilesLimit } from '../config/open-files.ts';
 import { wallNow } from '../domain/clock.ts';
 import { errorText } from '../domain/error-text.ts';
 import { oneAtATime } from '../domain/one-at-a-time.ts';
@@ -47,6 +48,7 @@ export function setupChecks({
     ...(config.role === 'api' ? [] : browserChecks(config, logger)),
     tlsCheck(config, clock),
     publicUrlCheck(config),
+    openFilesCheck(),
     monitoringCheck(config, (ms) => crawlers.lateProbes(new Date(clock.now().getTime() - ms))),
     proxiesCheck(config, surveyPools),
   ];
@@ -207,6 +209,18 @@ function publicUrlCheck({ publicUrl }: Config): SetupCheck {
             'Set PUBLIC_URL to where clients reach it, or links to screenshots and results lead nowhere.',
           )
         : ok(`Addresses in replies begin with ${publicUrl}.`),
+  };
+}
+
+function openFilesCheck(): SetupCheck {
+  return {
+    name: 'open_files',
+    settings: [],
+    look() {
+      const low = lowOpenFilesLimit();
+      if (low !== undefined) return missing(low.finding, low.advice);
+      return ok('The process may have as many files and sockets open as it needs.');
+    },
   };
 }
 

@@ -31,6 +31,10 @@ export type EndpointAnswer =
   | {
       /** Any other answer: an error that more or fewer posts would not change. */
       readonly kind: 'other';
+    }
+  | {
+      /** Nothing was sent: this process had no socket. It says nothing about the endpoint. */
+      readonly kind: 'no_socket';
     };
 
 /** A result that is being delivered to the callback URL. */

@@ -77,6 +77,8 @@ export const FAILURES = {
   engine_failed: { cbStatus: CB_STATUS.tryAgain, transient: true, maxRetries: 5 },
   // The memory budget of the process had no room for the body in time.
   memory_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
+  // This process or its machine had no socket, file descriptor or port left.
+  no_socket: { cbStatus: CB_STATUS.tryAgain, transient: true },
   browser_busy: { cbStatus: CB_STATUS.tryAgain, transient: true },
   browser_unavailable: { cbStatus: CB_STATUS.tryAgain, transient: true },
   page_crashed: { cbStatus: CB_STATUS.tryAgain, transient: true, maxRetries: 5 },
@@ -115,6 +117,7 @@ export type FailureReason = keyof typeof FAILURES;
  */
 export const UNTRIED: ReadonlySet<string> = new Set<FailureReason>([
   'memory_busy',
+  'no_socket',
   'browser_busy',
   'browser_unavailable',
   'proxy_unavailable',

@@ -15,7 +15,7 @@ import type {
   HttpResponse,
   RequestBody,
 } from './http-client.ts';
-import { httpError, toHttpError } from './http-failures.ts';
+import { errorCode, httpError, toHttpError } from './http-failures.ts';
 import { mendHttp2Streams } from './http2-streams.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import type { NetworkSettings } from './network-settings.ts';
@@ -39,6 +39,8 @@ export interface HttpClientDeps extends NetworkSettings {
   readonly lookup?: Lookup;
   /** Called with every request that was refused because of its target. */
   readonly onRefused?: ((refused: RefusedConnection) => void) | undefined;
+  /** Called with the code of the system when a connection failed with `no_socket`. */
+  readonly onNoSocket?: ((code: string) => void) | undefined;
   /** Asked when a request is about to be written to a connection; it waits for what is returned. */
   readonly ready?: (signal?: AbortSignal) => Promise<void> | undefined;
   /** Certificate authorities, PEM, in place of Node's own. */
@@ -113,6 +115,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
   function toReportedError(error: unknown, url: URL, request: HttpRequest): HttpError {
     const failure = toHttpError(error, false);
     const { code } = failure;
+    if (code === 'no_socket') deps.onNoSocket?.(errorCode(failure.cause));
     if (code === 'address_not_allowed' || code === 'port_not_allowed') {
       const { claimant } = request;
       const port = effectivePort(url);

@@ -1,4 +1,6 @@
 import { Resolver } from 'node:dns/promises';
+import { open } from 'node:fs/promises';
+import { devNull } from 'node:os';
 import { errorCode } from './http-failures.ts';
 import type { LookupAnswer } from './lookup.ts';
 
@@ -13,16 +15,25 @@ export interface DnsAnswer {
   readonly ttlSeconds: number;
 }
 
-/** The name has no addresses (`ENOTFOUND`), or they cannot be determined now (`EAI_AGAIN`). */
+/**
+ * The name has no addresses (`ENOTFOUND`), or they cannot be determined now (`EAI_AGAIN`), or not
+ * without a file descriptor (`EMFILE`).
+ */
 export class LookupError extends Error {
   override readonly name = 'LookupError';
-  readonly code: 'ENOTFOUND' | 'EAI_AGAIN';
+  readonly code: keyof typeof MESSAGES;
 
-  constructor(code: 'ENOTFOUND' | 'EAI_AGAIN', options?: { readonly cause?: unknown }) {
-    super(code === 'ENOTFOUND' ? 'no such name' : 'the name servers do not answer', options);
+  constructor(code: keyof typeof MESSAGES, options?: { readonly cause?: unknown }) {
+    super(MESSAGES[code], options);
     this.code = code;
   }
 }
+
+const MESSAGES = {
+  ENOTFOUND: 'no such name',
+  EAI_AGAIN: 'the name servers do not answer',
+  EMFILE: 'no file descriptor is left to ask a name server',
+} as const;
 
 /** Asks name servers. */
 export interface DnsQuery {
@@ -81,11 +92,22 @@ export function createDnsQuery(deps: {
         };
       }
       const isCertain = [four, six].every(({ error }) => NONE.has(errorCode(error)));
-      throw new LookupError(isCertain ? 'ENOTFOUND' : 'EAI_AGAIN', {
-        cause: four.error ?? six.error,
-      });
+      const cause = four.error ?? six.error;
+      // c-ares says so of a server that refuses, and when it gets no socket to ask one.
+      const lacks = errorCode(cause) === 'ECONNREFUSED' && (await lacksDescriptors());
+      const uncertain = lacks ? 'EMFILE' : 'EAI_AGAIN';
+      throw new LookupError(isCertain ? 'ENOTFOUND' : uncertain, { cause });
     },
   };
+}
+
+async function lacksDescriptors(): Promise<boolean> {
+  try {
+    await (await open(devNull)).close();
+    return false;
+  } catch (error) {
+    return /^E[MN]FILE$/.test(errorCode(error));
+  }
 }
 
 interface End<Found> {

@@ -112,6 +112,8 @@ export type HttpFailure =
   | 'connect_timeout'
   | 'timeout'
   | 'memory_busy'
+  /** This process or its machine had no socket, file descriptor or port left. */
+  | 'no_socket'
   | 'tls_failed'
   | 'protocol_error'
   | 'body_too_large'

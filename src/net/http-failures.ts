@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net';
 import errors from 'undici/lib/core/errors.js';
 import { HttpError, type HttpFailure } from './http-client.ts';
 
@@ -6,6 +7,9 @@ const BY_CODE: Readonly<Record<string, HttpFailure>> = {
   EAI_FAIL: 'name_lookup_failed',
   EAI_NODATA: 'name_not_found',
   EAI_NONAME: 'name_not_found',
+  EMFILE: 'no_socket',
+  ENFILE: 'no_socket',
+  ENOBUFS: 'no_socket',
   ENODATA: 'name_not_found',
   ENOTFOUND: 'name_not_found',
   ESERVFAIL: 'name_lookup_failed',
@@ -58,6 +62,7 @@ const MESSAGES: Readonly<Record<HttpFailure, string>> = {
   connection_failed: 'the connection failed',
   connect_timeout: 'no connection in time',
   timeout: 'no complete answer in time',
+  no_socket: 'this process had no socket left',
   memory_busy: 'there was no room for the body in time',
   tls_failed: 'TLS failed',
   protocol_error: 'the answer is not valid HTTP',
@@ -89,10 +94,18 @@ export function toHttpError(error: unknown, viaProxy: boolean): HttpError {
     return toHttpError(error.errors[0], viaProxy);
   }
   const code = errorCode(error);
-  const named = BY_CODE[code] ?? BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1];
+  const named =
+    (lacksPort(error) ? 'no_socket' : BY_CODE[code]) ??
+    BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1];
   const failure = named ?? (isParserError(error) ? 'protocol_error' : 'connection_failed');
   const isOfConnection = failure === 'connection_failed' || failure.startsWith('name_');
   return httpError(viaProxy && isOfConnection ? 'proxy_failed' : failure, error);
+}
+
+/** Linux answers so for IPv6 on a machine without it, too, where waiting for a port is in vain. */
+function lacksPort(error: unknown): boolean {
+  const { address } = error as { readonly address?: unknown };
+  return errorCode(error) === 'EADDRNOTAVAIL' && typeof address === 'string' && isIPv4(address);
 }
 
 // Some errors of undici's HTTP parser have no code; for 100 Continue it is that of a closed socket.

@@ -81,6 +81,8 @@ export interface OriginPools {
 
 /** More than ordinary sites send, and far less than would fill memory. */
 export const MAX_HEADER_BYTES = 65_536;
+/** The longest that a server can have an idle connection kept. Each holds a file descriptor. */
+const MAX_IDLE_MS = 30_000;
 /** An attempt to connect that no request waits for any more ends after this. */
 const ABANDONED_CONNECT_MS = 30_000;
 
@@ -108,7 +110,7 @@ const MAX_UNUSED = 20;
 
 /**
  * Makes an empty set; connections are made on demand and end when they were idle for `idleMs`, or as
- * the server's `Keep-Alive` asks.
+ * the server's `Keep-Alive` asks, at most after {@link MAX_IDLE_MS}.
  */
 export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   const entries = createLruMap<string, Entry>({
@@ -167,6 +169,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         // Each request has timers of its own, which are exact.
         bodyTimeout: 0,
         keepAliveTimeout: deps.idleMs,
+        keepAliveMaxTimeout: MAX_IDLE_MS,
         ...(repairs || former?.isMiscounting === true ? { pipelining: 0 } : {}),
         connect(options, callback) {
           if (entry.unused < MAX_UNUSED) return connector(options, callback);

@@ -7,7 +7,7 @@ import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { permittedLookup } from './guarded-connector.ts';
 import { HttpError } from './http-client.ts';
-import { httpError } from './http-failures.ts';
+import { httpError, toHttpError } from './http-failures.ts';
 import type { Lookup } from './lookup.ts';
 import { askSocks } from './socks-tunnel.ts';
 import { bareHostname, basicAuthorization, effectivePort } from './url-parts.ts';
@@ -39,7 +39,7 @@ const REPLY_BYTES = 16_384;
 
 /**
  * Connects to the proxy and asks it to connect to the host. A proxy that the operator chose may have
- * a private address. Rejects with `proxy_failed` when the proxy is not reached or may not be, refuses
+ * a private address. Rejects with `no_socket`, and with `proxy_failed` when the proxy is not reached or may not be, refuses
  * the credentials or does not speak its protocol. Rejects with `proxy_refused` when it does not
  * connect to the host. The socket is paused.
  */
@@ -98,7 +98,8 @@ async function connectToProxy(proxy: URL, request: TunnelRequest): Promise<Socke
     onSocket?.(socket);
     return await untilConnected(socket, isTls ? 'secureConnect' : 'connect', PROXY_TIMEOUT_MS);
   } catch (error) {
-    throw httpError('proxy_failed', error);
+    const isOwn = toHttpError(error, false).code === 'no_socket';
+    throw httpError(isOwn ? 'no_socket' : 'proxy_failed', error);
   }
 }
 

@@ -64,6 +64,7 @@ export interface CrawlThreadClientDeps
   /** The process's memory budget, in bytes. */
   readonly memory: FairPool;
   readonly onRefused: ((refused: RefusedConnection) => void) | undefined;
+  readonly onNoSocket: ((code: string) => void) | undefined;
   /** Called once, when the thread ends other than by `close`; its requests reject a moment later. */
   readonly onEnd: () => void;
 }
@@ -108,6 +109,7 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
   function receive(message: FromCrawlThread): void {
     if (message.kind === 'log') logger[message.level](message.fields, message.message);
     else if (message.kind === 'refused') deps.onRefused?.(message.refused);
+    else if (message.kind === 'no_socket') deps.onNoSocket?.(message.code);
     else {
       const request = pending.get(message.id);
       if (request !== undefined) receiveFor(request, message);
@@ -116,7 +118,7 @@ export function startCrawlThread(deps: CrawlThreadClientDeps): CrawlThreadClient
 
   function receiveFor(
     request: Pending,
-    message: Exclude<FromCrawlThread, { kind: 'log' | 'refused' }>,
+    message: Exclude<FromCrawlThread, { kind: 'log' | 'refused' | 'no_socket' }>,
   ): void {
     const { kind, id } = message;
     if (kind === 'wants') void grant(id, request, message.bytes);

@@ -75,6 +75,7 @@ const client = createHttpClient({
   maxOrigins: MAX_ORIGINS,
   ready: watchService(state),
   onRefused: (refused) => post({ kind: 'refused', refused }),
+  onNoSocket: (code) => post({ kind: 'no_socket', code }),
 });
 const engine = createHttpEngine({
   client,

@@ -77,6 +77,8 @@ export interface CrawlThreadsDeps {
   readonly logger: Logger;
   /** Called for every request of a crawl that was refused because of its address. */
   readonly onRefused?: (refused: RefusedConnection) => void;
+  /** See `HttpClientDeps.onNoSocket`. */
+  readonly onNoSocket?: (code: string) => void;
   /** Default: `crawl-thread.ts`. */
   readonly program?: URL;
   /** A thread's heap; default 384. */
@@ -210,12 +212,13 @@ function createThreadPool(deps: CrawlThreadsDeps) {
   }
 
   function start(index: number): CrawlThreadClient {
-    const { program = PROGRAM, maxHeapMb = MAX_HEAP_MB, onRefused } = deps;
+    const { program = PROGRAM, maxHeapMb = MAX_HEAP_MB, onRefused, onNoSocket } = deps;
     const client = startCrawlThread({
       ...deps,
       program,
       maxHeapMb,
       onRefused,
+      onNoSocket,
       onEnd() {
         replaced += 1;
         lastEnd = performance.now();

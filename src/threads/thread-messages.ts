@@ -63,6 +63,8 @@ export type FromCrawlThread =
   | { readonly kind: 'gives'; readonly id: number }
   /** A request was refused because of its address. */
   | { readonly kind: 'refused'; readonly refused: RefusedConnection }
+  /** A connection failed with `no_socket`, by that code of the system. */
+  | { readonly kind: 'no_socket'; readonly code: string }
   | {
       readonly kind: 'log';
       readonly level: 'debug' | 'info' | 'warn' | 'error';

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { buffer } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import type { DeliveryHeader } from '../domain/callback-headers.ts';
@@ -19,7 +20,7 @@ import { deliveryHeaders } from './delivery-headers.ts';
 import { headerValue } from './header-value.ts';
 import { plainBody } from './plain-body.ts';
 import { post } from './post.ts';
-import { deliveryError, probeError, toEndpointAnswer } from './post-verdict.ts';
+import { deliveryError, lacksSocket, probeError, toEndpointAnswer } from './post-verdict.ts';
 import { idOfResults, packedLines, resultLines, TooLong } from './result-lines.ts';
 import { type SentBody, signedHeaders } from './signed-headers.ts';
 import { unpackShort } from './unpack-short.ts';
@@ -30,6 +31,8 @@ const decompress = promisify(gunzip);
 const CONNECT_TIMEOUT_MS = 5_000;
 /** For the endpoint to take the body: a large page on a slow line. */
 const SEND_TIMEOUT_MS = 30_000;
+/** Before a POST for which the process had no socket is tried again. */
+const SOCKET_WAIT_MS = 1_000;
 const PROBE_TIMEOUT_MS = 10_000;
 const PROBE_BODY = Buffer.from('{"monitor":true}');
 const CONTENT_TOO_LARGE = 413;
@@ -181,20 +184,20 @@ async function send(
   const { client, clock, ackTimeoutMs } = deps;
   const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = deps;
   const timeoutMs = connectTimeoutMs + SEND_TIMEOUT_MS + ackTimeoutMs;
+  const request = {
+    ...message,
+    url: target.url,
+    headers: target.withCredentials(message.headers),
+    claimant: toClaimant(crawler),
+    timeoutMs,
+    headersTimeoutMs: ackTimeoutMs,
+  };
   const startedMs = performance.now();
-  const answer = await post(
-    client,
-    {
-      ...message,
-      url: target.url,
-      headers: target.withCredentials(message.headers),
-      claimant: toClaimant(crawler),
-      timeoutMs,
-      headersTimeoutMs: ackTimeoutMs,
-    },
-    connectTimeoutMs,
-    signal,
-  );
+  let answer = await post(client, request, connectTimeoutMs, signal);
+  while (lacksSocket(answer) && performance.now() - startedMs < timeoutMs) {
+    await sleep(SOCKET_WAIT_MS, undefined, { signal });
+    answer = await post(client, request, connectTimeoutMs, signal);
+  }
   const durationMs = performance.now() - startedMs;
   return {
     status: answer.kind === 'answered' ? answer.status : 0,
@@ -337,7 +340,7 @@ async function probe(
   { client, clock, botName, connectTimeoutMs = CONNECT_TIMEOUT_MS }: WebhookDeps,
   crawler: Crawler,
   signal: AbortSignal,
-): Promise<{ healthy: boolean; error: string }> {
+): ReturnType<Webhook['probe']> {
   signal.throwIfAborted();
   const target = callbackTarget(crawler);
   if (target === undefined) return { healthy: false, error: NO_CALLBACK_URL };
@@ -363,7 +366,7 @@ async function probe(
     signal,
   );
   const error = probeError(answer);
-  return { healthy: error === '', error };
+  return { healthy: lacksSocket(answer) ? undefined : error === '', error };
 }
 
 function toClaimant({ accountId, crawlerId }: Crawler): Claimant {

@@ -15,9 +15,15 @@ const OVERLOAD_FAILURES: ReadonlySet<HttpFailure> = new Set([
   'timeout',
 ]);
 
+/** Whether nothing was sent, because this process had no socket. */
+export function lacksSocket(answer: PostAnswer): boolean {
+  return answer.kind === 'failed' && answer.error.code === 'no_socket';
+}
+
 /** How much more the endpoint can take, as far as its answer at `now` shows. */
 export function toEndpointAnswer(answer: PostAnswer, now: Date): EndpointAnswer {
   if (answer.kind === 'failed') {
+    if (lacksSocket(answer)) return { kind: 'no_socket' };
     return { kind: OVERLOAD_FAILURES.has(answer.error.code) ? 'overloaded' : 'other' };
   }
   const { status, answerMs } = answer;

@@ -28,6 +28,7 @@ export interface DeliveredTogether {
 export interface Webhook {
   /**
    * POSTs a result to the crawler's callback URL once. 200, 201 or 204 in time acknowledges it.
+   * Without a socket it waits for one, as long as a POST may take.
    * Never throws for what the endpoint does; rejects with the signal's reason when aborted.
    */
   deliver(crawler: Crawler, delivery: Delivery, signal: AbortSignal): Promise<DeliveryResult>;
@@ -46,6 +47,11 @@ export interface Webhook {
    * replaced. Empty without a callback URL.
    */
   shownHeaders(crawler: Crawler, delivery: SentDelivery, sentAt: Date): readonly HeaderPair[];
-  /** Sends the monitoring probe; healthy on any 2xx. */
-  probe(crawler: Crawler, signal: AbortSignal): Promise<{ healthy: boolean; error: string }>;
+  /**
+   * Sends the monitoring probe; healthy on any 2xx, undefined if this process had no socket.
+   */
+  probe(
+    crawler: Crawler,
+    signal: AbortSignal,
+  ): Promise<{ readonly healthy: boolean | undefined; readonly error: string }>;
 }

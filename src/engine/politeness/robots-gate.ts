@@ -64,9 +64,7 @@ export function createRobotsGate(deps: {
   return {
     async check({ accountId, crawlerId }, url, route, signal) {
       const verdict = await robots.check(url, route, signal, { accountId, crawlerId });
-      if (verdict.unknown) {
-        return { refused: verdict.proxyFailed === true ? 'proxy_failed' : 'robots_unreachable' };
-      }
+      if (verdict.unknown) return { refused: verdict.failure ?? 'robots_unreachable' };
       return verdict.allowed ? { delayMs: verdict.delayMs } : { refused: 'robots_disallowed' };
     },
   };

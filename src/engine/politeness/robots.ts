@@ -19,9 +19,11 @@ export interface RobotsVerdict {
    * allowed.
    */
   readonly unknown: boolean;
-  /** It is unknown because the proxy failed. */
-  readonly proxyFailed?: true;
+  /** It is unknown for a reason that is not the site's. */
+  readonly failure?: NotOfSite;
 }
+
+type NotOfSite = Extract<FailureReason, 'proxy_failed' | 'no_socket'>;
 
 /** How a site is reached. */
 export interface RobotsRoute {
@@ -66,7 +68,6 @@ const MAX_DELAY_MS = 120_000;
 
 const ALLOWED: RobotsVerdict = { allowed: true, delayMs: 0, unknown: false };
 const UNKNOWN: RobotsVerdict = { allowed: false, delayMs: 0, unknown: true };
-const PROXY_FAILED: RobotsVerdict = { ...UNKNOWN, proxyFailed: true };
 
 type Rules = (url: URL) => RobotsVerdict;
 
@@ -100,7 +101,8 @@ export function createRobots(deps: RobotsDeps): Robots {
     const unknown = { rules: () => UNKNOWN, keepMs: KEEP_UNKNOWN_MS };
     const unrestricted = { rules: () => ALLOWED, keepMs: KEEP_MS };
     const response = await deps.fetch(url, proxy, MAX_BYTES, claimant);
-    if (response === 'proxy_failed') return { rules: () => PROXY_FAILED, keepMs: 0 };
+    if (response === 'proxy_failed' || response === 'no_socket')
+      return { rules: () => ({ ...UNKNOWN, failure: response }), keepMs: 0 };
     if (typeof response === 'string') {
       // A file that is broken counts as missing.
       return response === 'body_too_large' || response === 'decoding_failed'

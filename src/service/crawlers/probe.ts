@@ -39,7 +39,7 @@ export interface Probes {
   /** 0 when the URL of the group may be probed now, else the milliseconds until its turn. */
   waitMs(group: ProbeGroup): Promise<number>;
   /**
-   * Probes the URL. One that does not answer 2xx pauses its crawlers and notifies their owners; the
+   * Probes the URL, unless this process has no socket. One that does not answer 2xx pauses its crawlers and notifies their owners; the
    * first 2xx after that resumes them. Rejects when `signal` is aborted.
    */
   probe(group: ProbeGroup, signal: AbortSignal): Promise<void>;
@@ -102,8 +102,8 @@ export function createProbes(deps: ProbeDeps): Probes {
     const { healthy, error } = end;
     await Promise.all(
       group.map(async (crawler) => {
-        if (!healthy && !crawler.pausedByMonitor) await pause(crawler, error);
-        else if (healthy && crawler.pausedByMonitor) await resume(crawler);
+        if (healthy === false && !crawler.pausedByMonitor) await pause(crawler, error);
+        else if (healthy === true && crawler.pausedByMonitor) await resume(crawler);
       }),
     );
   }

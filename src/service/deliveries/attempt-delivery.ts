@@ -45,6 +45,10 @@ export function createAttemptDelivery(deps: AttemptDeliveryDeps) {
     // crash has interrupted may never have been sent.
     const isEvent = delivery.details.event !== undefined;
     const common = { rid, crawlerId, attempt, log, isEvent, billed: wasAttempted && !isEvent };
+    // Soon, as the POST has waited for a socket already.
+    if (answer.kind === 'no_socket') {
+      return { rid, crawlerId, attempt, kind: 'release', dueAt: now, billed: false };
+    }
     if (acknowledged) {
       return { ...common, kind: 'delivered', expiresAt: new Date(now.getTime() + REPLAY_MS) };
     }

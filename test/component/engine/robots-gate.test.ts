@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { Clock } from '../../../src/domain/clock.ts';
 import { createRobotsGate } from '../../../src/engine/politeness/robots-gate.ts';
 import { createHttpClient } from '../../../src/net/create-http-client.ts';
+import { httpError } from '../../../src/net/http-failures.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { startSite } from '../../support/site.ts';
 import { createTestClock } from '../../support/test-clock.ts';
@@ -35,6 +36,26 @@ test('a robots.txt that is not there allows everything', async () => {
   await using site = await startSite();
   await using gate = startGate(site.host);
   expect(await gate.check(`${site.url}/page/1`)).toEqual({ delayMs: 0 });
+});
+
+test('a robots.txt that this process had no socket for is asked for again', async () => {
+  await using site = await startSite();
+  const real = createHttpClient({ allow: parseNetworkAllow(site.host) });
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => real.close());
+  let failing = true;
+  const gate = createRobotsGate({
+    client: {
+      request: (request) =>
+        failing ? Promise.reject(httpError('no_socket')) : real.request(request),
+    },
+    clock: createTestClock(),
+  });
+  const route = { proxy: undefined, name: '' };
+  const check = () => gate.check(TASK, new URL(`${site.url}/page/1`), route, signal);
+  expect(await check()).toEqual({ refused: 'no_socket' });
+  failing = false;
+  expect(await check()).toEqual({ delayMs: 0 });
 });
 
 test('a robots.txt that fails is read again after a minute', async () => {

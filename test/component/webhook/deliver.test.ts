@@ -11,6 +11,7 @@ import type { Delivery } from '../../../src/domain/delivery.ts';
 import { createWebhookSecret, rotateSecrets } from '../../../src/domain/webhook-signature.ts';
 import { createHttpClient } from '../../../src/net/create-http-client.ts';
 import type { HttpRequest } from '../../../src/net/http-client.ts';
+import { httpError } from '../../../src/net/http-failures.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { createWebhook, type WebhookDeps } from '../../../src/webhook/create-webhook.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -483,6 +484,37 @@ describe('the probe', () => {
     expect(healthy).toBe(false);
     expect(error).toMatch(/^address_not_allowed/);
     await expect(webhook.probe(crawler, AbortSignal.abort('stop'))).rejects.toBe('stop');
+  });
+});
+
+describe('without a socket', () => {
+  /** A webhook whose first `lacking` requests find no socket. */
+  function startLacking(allow: string, lacking: number) {
+    const client = createHttpClient({ allow: parseNetworkAllow(allow) });
+    let left = lacking;
+    const request: typeof client.request = (each) => {
+      left -= 1;
+      return left >= 0 ? Promise.reject(httpError('no_socket')) : client.request(each);
+    };
+    const webhook = startWebhook(allow, { client: { request } });
+    return { ...webhook, [Symbol.asyncDispose]: () => client.close() };
+  }
+
+  test('a delivery waits for one, and is one attempt', async () => {
+    await using receiver = await startReceiver();
+    await using webhook = startLacking(receiver.host, 1);
+    const by = webhookCrawler({ callbackUrl: receiver.url });
+    const result = await webhook.deliver(by, deliveryOf('x'), never);
+    expect(result).toMatchObject({ acknowledged: true, log: { attempt: 1, error: '' } });
+    expect(receiver.deliveries).toHaveLength(1);
+  });
+
+  test('a probe says nothing about the callback URL', async () => {
+    await using receiver = await startReceiver();
+    await using webhook = startLacking(receiver.host, 1);
+    const by = webhookCrawler({ callbackUrl: receiver.url });
+    expect(await webhook.probe(by, never)).toMatchObject({ healthy: undefined });
+    expect(await webhook.probe(by, never)).toMatchObject({ healthy: true });
   });
 });
 

@@ -73,6 +73,7 @@ describe('the verdict on a failure', () => {
     ['decoding_failed', 599, true],
     ['robots_unreachable', 599, true],
     ['memory_busy', 599, true],
+    ['no_socket', 599, true],
     ['crawl_crashed', 599, false],
     ['selector_not_found', 523, false],
     ['queue_timeout', 699, false],

@@ -57,10 +57,18 @@ async function outcomeOf(reason: FailureReason, retry: number): Promise<string> 
   return (await endOf(reason, retry)).outcome.kind;
 }
 
-test.each(['memory_busy', 'browser_busy', 'browser_unavailable', 'proxy_unavailable'] as const)(
-  'a job for which this service had no room (%s) is given back, however often',
+test.each([
+  'memory_busy',
+  'no_socket',
+  'browser_busy',
+  'browser_unavailable',
+  'proxy_unavailable',
+] as const)(
+  'a job for which this service had no room (%s) is given back, however often, and its host has not failed',
   async (reason) => {
-    expect(await outcomeOf(reason, 0)).toBe('release');
+    const { outcome, answer } = await endOf(reason, 0);
+    expect(outcome.kind).toBe('release');
+    expect(answer).toBeUndefined();
     expect(await outcomeOf(reason, 109)).toBe('release');
   },
 );

@@ -6,7 +6,7 @@ import { eventually } from '../../support/eventually.ts';
 import { silentLogger } from '../../support/loggers.ts';
 import { webhookCrawler } from '../../support/webhook-fixtures.ts';
 
-type ProbeEnd = { healthy: boolean; error: string };
+type ProbeEnd = { healthy: boolean | undefined; error: string };
 const HEALTHY: ProbeEnd = { healthy: true, error: '' };
 const BROKEN: ProbeEnd = { healthy: false, error: 'status 500' };
 
@@ -73,6 +73,7 @@ function startMonitor(crawlers: readonly Crawler[], answer: (url: string) => Pro
     probes,
     mails,
     isPaused: (crawler: Crawler) => state.get(crawler.crawlerId),
+    done,
     most: () => most,
     add: (...more: Crawler[]) => waiting.push(...more),
     async [Symbol.asyncDispose]() {
@@ -123,6 +124,21 @@ test('a thousand callbacks of one account that never answer delay nobody else', 
     expect(monitor.probes.filter(({ url }) => url.includes('broken-later'))).toHaveLength(20),
   );
   expect(monitor.most()).toBeLessThanOrEqual(256 + 64);
+});
+
+test('a probe for which this process had no socket neither pauses nor resumes a crawler', async () => {
+  const running = crawlerWith('https://running.example/');
+  const paused = crawlerWith('https://paused.example/', { pausedByMonitor: true });
+  {
+    await using monitor = startMonitor([running, paused], () => ({
+      healthy: undefined,
+      error: 'no_socket: EMFILE',
+    }));
+    await eventually(() => expect(monitor.probes).toHaveLength(2));
+    await monitor.done;
+    expect([running, paused].map(monitor.isPaused)).toEqual([false, true]);
+    expect(monitor.mails).toEqual([]);
+  }
 });
 
 test('crawlers with the same URL share one probe, signed for each, and its answer', async () => {
