@@ -404,6 +404,7 @@ export const startReasons: readonly string[] = [
   'data_dir_in_use',
   'data_dir_not_empty',
   'database_alone',
+  'database_in_use',
   'database_too_new',
   'invalid_uri',
   'log_lost',

@@ -90,7 +90,7 @@ async function main(): Promise<void> {
     config,
     logger,
     onFatal(error) {
-      logger.error({ err: error }, 'the database is lost');
+      logger.error({ err: error }, 'this process cannot use the database any more');
       stop('fatal', 1);
     },
   });

@@ -176,6 +176,15 @@ export function databaseTooNew(version: number, known: number): DomainError {
   );
 }
 
+/** A database that is to be upgraded while `processes` of the program before work on it. */
+export function databaseInUse(processes: string): DomainError {
+  return new DomainError(
+    'failed_precondition',
+    'database_in_use',
+    `The database has to be upgraded, and processes of the version before work on it: ${processes}. Stop them all, then start this program. Nothing was changed.`,
+  );
+}
+
 /** A database into which the embedded one was copied in part. */
 export function copyUnfinished(): DomainError {
   return new DomainError(

@@ -40,9 +40,10 @@ interface MetaDocument {
 }
 
 /**
- * Migrates the database and creates its indexes; throws for a database of a newer program. Logs
- * each step from an older version before it begins; the first one includes the indexes. Indexes on
- * jobs and deliveries are partial: they cover live ones only, so finished work costs nothing.
+ * Migrates the database and creates its indexes; throws for a database of a newer program. Before it
+ * changes anything in one of an older program, it calls `untilAlone`. Logs each step from an older version
+ * before it begins; the first one includes the indexes. Indexes on jobs and deliveries are partial: they cover
+ * live ones only, so finished work costs nothing.
  * Requests also expire by the server's own clock.
  */
 export async function migrate(
@@ -50,17 +51,16 @@ export async function migrate(
   collections: Collections,
   transactions: Transactions,
   logger: Pick<Logger, 'info'>,
+  untilAlone: (isMigrated: () => Promise<boolean>) => Promise<void>,
 ): Promise<void> {
-  const meta = db.collection<MetaDocument>('meta');
-  const found = await meta.findOne({ _id: 'schema' });
-  if (found !== null && found.version > VERSION) {
-    throw databaseTooNew(found.version, VERSION);
-  }
-  const from = found?.version ?? VERSION;
-  const logStep = (version: number): void => logUpgrade(logger, { version, of: VERSION });
+  const isMigrated = async () => (await schemaVersion(db)) === VERSION;
+  if (((await schemaVersion(db)) ?? VERSION) < VERSION) await untilAlone(isMigrated);
+  const version = await schemaVersion(db);
+  const from = version ?? VERSION;
+  const logStep = (next: number): void => logUpgrade(logger, { version: next, of: VERSION });
   if (from < VERSION) logStep(from < 5 ? 5 : 7);
   // First, because the server refuses an index of the same key under another name.
-  if (found !== null) {
+  if (version !== undefined) {
     await Promise.all(
       Object.entries(REPLACED).map(([name, indexes]) =>
         drop(collections[name as keyof typeof REPLACED], indexes),
@@ -73,7 +73,15 @@ export async function migrate(
     logStep(7);
   }
   if (from < 7) await orderJobs(collections);
+  const meta = db.collection<MetaDocument>('meta');
   await meta.updateOne({ _id: 'schema' }, { $max: { version: VERSION } }, { upsert: true });
+}
+
+/** The version of the schema; undefined in a new database. Throws `database_too_new` for a newer one. */
+export async function schemaVersion(db: Db): Promise<number | undefined> {
+  const found = await db.collection<MetaDocument>('meta').findOne({ _id: 'schema' });
+  if (found !== null && found.version > VERSION) throw databaseTooNew(found.version, VERSION);
+  return found?.version;
 }
 
 /** Version 7: jobs have their order. Those of before have the same priority. */

@@ -24,6 +24,7 @@ import { createMaintenance } from './maintenance.ts';
 import { migrate } from './migrations.ts';
 import { toDomainError } from './mongo-errors.ts';
 import { createNotices } from './notices.ts';
+import { untilUnused, type WaitTimes } from './other-versions.ts';
 import { createProcesses } from './processes.ts';
 import { createProxyPools } from './proxy-pools.ts';
 import { createQueue } from './queue.ts';
@@ -44,8 +45,13 @@ export interface MongoStoreOptions {
   readonly logger: Logger;
   /** Whether an unfinished copy is continued. Default: a database that holds one is refused. */
   readonly continuesCopy?: boolean;
-  /** Called when only a new process can reach the database. Default: nothing happens then. */
+  /**
+   * Called when only a new process can use the database: this one does not reach it any more, or a
+   * newer program has upgraded it. Default: nothing happens then.
+   */
   readonly onFatal?: (error: Error) => void;
+  /** How an upgrade waits for processes of the version before; see `untilUnused`. */
+  readonly waitTimes?: WaitTimes;
 }
 
 /** The open store, and its database for the scheduler's collections. */
@@ -89,7 +95,15 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
     const time = await openServiceTime(createTimeServer(db), processId, logger);
     const collections = toCollections(db, time);
     const transactions = createTransactions(() => client.startSession(), client.db('admin'));
-    await migrate(db, collections, transactions, logger);
+    const processes = createProcesses(db, collections, async (error) => {
+      // So that nothing more is written, not even by what ends now.
+      watch.close();
+      await client.close();
+      onFatal(error);
+    });
+    await migrate(db, collections, transactions, logger, (isMigrated) =>
+      untilUnused({ processes, clock: time, logger, isMigrated, times: options.waitTimes }),
+    );
     const lanes = createLanes(collections, transactions, processId);
     const watch = watchConnection({ client, uri, options: clientOptions, logger, onFatal });
     const store: Store = {
@@ -108,7 +122,7 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
       screenshots: createScreenshots(collections, lanes.accounts),
       notices: createNotices(collections),
       listings: createListings(collections),
-      processes: createProcesses(db, collections),
+      processes,
       cookieSessions: createCookieSessions(collections),
       audit: createAudit(collections),
       proxyPools: createProxyPools(collections),

@@ -1,19 +1,31 @@
 import type { Db } from 'mongodb';
+import { DomainError } from '../../domain/errors.ts';
 import type { ProcessStore } from '../process-store.ts';
 import type { Collections } from './collections.ts';
+import { schemaVersion } from './migrations.ts';
 
 interface SecretDocument {
   readonly _id: 'secret';
   readonly secret: string;
 }
 
-/** Processes and the database. */
+/**
+ * Processes and the database. A report calls `onTooNew` in place of writing when a newer program has
+ * upgraded the database.
+ */
 export function createProcesses(
   db: Db,
   { processes }: Pick<Collections, 'processes'>,
+  onTooNew: (error: Error) => Promise<void>,
 ): ProcessStore {
   return {
     async report({ processId, ...report }) {
+      try {
+        await schemaVersion(db);
+      } catch (error) {
+        if (error instanceof DomainError) await onTooNew(error);
+        throw error;
+      }
       await processes.replaceOne({ _id: processId }, report, { upsert: true });
     },
 

@@ -152,7 +152,7 @@ describe.skipIf(mongodbUri === '')('a database in MongoDB of an earlier program'
       const meta = db.collection<{ _id: string; version: number }>('meta');
       await meta.updateOne({ _id: 'schema' }, { $set: { version: 4 } });
       const logger = createRecordingLogger();
-      await migrate(db, c, transactionsOf(db), logger);
+      await migrate(db, c, transactionsOf(db), logger, async () => undefined);
       const message =
         'the database is upgraded; a large one takes minutes, and a stop waits for the step';
       expect(logger.lines).toEqual([

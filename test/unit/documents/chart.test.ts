@@ -178,6 +178,14 @@ describe.skipIf(helm === '')('the chart, with Helm (needs it, or Linux on x64)',
       name: 'data',
       mountPath: '/data',
     });
+    expect(workload?.spec.strategy).toBeUndefined();
+    const strategies = (options: string[]): unknown[] =>
+      parse(renderChart(helm, options))
+        .filter(({ kind }) => kind === 'Deployment')
+        .map(({ spec }) => spec.strategy);
+    expect(strategies([])).toEqual([{ type: 'RollingUpdate' }, { type: 'RollingUpdate' }]);
+    const recreate = { type: 'Recreate' };
+    expect(strategies(set('updateStrategy=Recreate'))).toEqual([recreate, recreate]);
     const policies = parse(
       renderChart(
         helm,
