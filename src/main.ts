@@ -76,6 +76,12 @@ async function main(): Promise<void> {
     );
   }
 
+  function welcome(app: App): void {
+    // Standard output has nothing but the log where programs read it.
+    const isForPeople = isPretty(config.logFormat, process.stdout.isTTY);
+    printWelcome(app, config, isForPeople ? process.stdout : process.stderr);
+  }
+
   function onSignal(signal: NodeJS.Signals): void {
     const waited = performance.now() - (stoppingSince ?? performance.now());
     if (waited > SAME_SIGNAL_MS) {
@@ -98,11 +104,14 @@ async function main(): Promise<void> {
     whenOrphaned(() => stop('the parent process has ended', 0));
   }
   const app = await starting;
+  if (stoppingSince !== undefined) {
+    // The tokens of a new account are shown this once.
+    if (app.newTokens !== undefined) welcome(app);
+    return;
+  }
   freeWhenIdle();
   logger.info({ version: VERSION, url: app.url, role: config.role }, 'started');
-  // Standard output has nothing but the log where programs read it.
-  const isForPeople = isPretty(config.logFormat, process.stdout.isTTY);
-  printWelcome(app, config, isForPeople ? process.stdout : process.stderr);
+  welcome(app);
   if (config.role !== 'api') app.warmUp();
 }
 

@@ -38,7 +38,8 @@ test('a lack of file descriptors is no failure of a site, a name server or a pro
   const args = ['-c', 'ulimit -n 200; exec "$0" --input-type=module -e "$1"'];
   const { stdout } = await run('bash', [...args, process.execPath, PROGRAM]);
   const { before, after, codes } = JSON.parse(stdout) as Record<string, string[]>;
-  expect(before).toEqual(['connection_failed', 'name_not_found', 'proxy_failed', 'proxy_failed']);
+  const expected = ['connection_failed', 'name_lookup_failed', 'proxy_failed', 'proxy_failed'];
+  expect(before).toEqual(expected);
   expect(after).toEqual(['no_socket', 'no_socket', 'no_socket', 'no_socket']);
   expect(codes).toEqual(['EMFILE']);
 });
