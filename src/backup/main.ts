@@ -13,6 +13,7 @@ const HELP = `Backs up and restores the embedded database.
 
 backup    With --url the running service makes it, and it is fetched into FILE; calls continue.
           With --data-dir the service must be stopped.
+          A FILE that exists is replaced once the backup is whole.
 restore   Puts FILE into DATA_DIR. The service must be stopped. --replace keeps what is there next to it.
 
 Every backup is checked as a whole when it is made, and before it is restored. The environment may

@@ -8,7 +8,10 @@ import { examples } from '../examples.ts';
 export function createBackupCommand(context: CommandContext): Command {
   return new Command('backup')
     .description('Back up the embedded database while the service runs, and check the copy.')
-    .argument('<file>', 'where the backup goes')
+    .argument(
+      '<file>',
+      'where the backup goes; a file that exists is replaced once the backup is whole',
+    )
     .option('--data-dir <folder>', 'read this folder instead; the service must be stopped')
     .addHelpText(
       'after',

@@ -18,6 +18,7 @@ test('a backup of a service with a certificate of its own is fetched with --ca, 
     QUEUED_CRAWLER_ADMIN_TOKEN: ADMIN,
   };
   const file = join(folder.path, 'backup.db');
+  await writeFile(file, 'an older backup, which is replaced');
   const fetched = await runCommandLine(['--ca', ca, 'backup', file], { env });
   expect([fetched.code, fetched.stderr]).toEqual([0, expect.any(String)]);
   expect(fetched.stdout).toBe(`Backed up to ${file}: 0 URLs, 0 results.\n`);
