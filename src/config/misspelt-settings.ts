@@ -20,7 +20,8 @@ export function misspeltSettings(env: Readonly<Record<string, string | undefined
 /** Whether two neighbouring letters in another order make `name` the known one. */
 function isSwapped(name: string, known: string): boolean {
   if (name.length !== known.length) return false;
-  const at = [...name].findIndex((letter, n) => letter !== known[n]);
+  let at = 0;
+  while (at < name.length && name[at] === known[at]) at += 1;
   const swapped = name.slice(0, at) + name.charAt(at + 1) + name.charAt(at) + name.slice(at + 2);
   return swapped === known;
 }
