@@ -46,11 +46,13 @@ async function main(): Promise<void> {
   for (const warning of misspeltSettings(process.env)) logger.warn({}, warning);
   let starting: Promise<App> | undefined;
   let stoppingSince: number | undefined;
+  const stopped = new AbortController();
 
   function stop(reason: string, exitCode: number): void {
     if (stoppingSince !== undefined) return;
     stoppingSince = performance.now();
     logger.info({ reason }, 'stopping');
+    stopped.abort();
     setTimeout(
       () => {
         logger.warn(
@@ -95,6 +97,7 @@ async function main(): Promise<void> {
   starting = startApp({
     config,
     logger,
+    signal: stopped.signal,
     onFatal(error) {
       logger.error({ err: error }, 'this process cannot use the database any more');
       stop('fatal', 1);

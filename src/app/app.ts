@@ -47,6 +47,8 @@ export interface AppDeps {
   readonly timing?: Partial<AppTiming>;
   /** Called when the app cannot continue, because its database is lost for good. */
   readonly onFatal?: (error: Error) => void;
+  /** Ends a start that waits for processes of another version. */
+  readonly signal?: AbortSignal;
 }
 
 /** A running service. */
@@ -73,7 +75,7 @@ export async function startApp(deps: AppDeps): Promise<App> {
 
   const tracing = await openTracing(config, logger);
   stack.defer(() => tracing.close());
-  const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined));
+  const backend = await openBackend(config, logger, deps.onFatal ?? (() => undefined), deps.signal);
   stack.defer(() => backend.close());
   const context = createContext({ clock: backend.clock, ...deps }, tracing, backend.store.traits);
   const { clock, metrics, pools } = context;

@@ -22,18 +22,21 @@ export interface Backend {
 
 /**
  * Opens MongoDB when the configuration names one, else the embedded database. Calls `onFatal` when
- * the database is lost for good.
+ * the database is lost for good. `signal` ends a wait for other processes; the promise then rejects.
  */
 export async function openBackend(
-  config: Pick<Config, 'mongodbUri' | 'dataDir'>,
+  config: Pick<Config, 'mongodbUri' | 'dataDir' | 'shutdownSeconds'>,
   logger: Logger,
   onFatal: (error: Error) => void,
+  signal?: AbortSignal,
 ): Promise<Backend> {
   // Imported when chosen: a driver that is not used costs start-up time and memory.
   if (config.mongodbUri !== '') {
     const { openMongoStore } = await import('../store/mongo/mongo-store.ts');
     const { createMongoBackend } = await import('../scheduler/mongo/backend.ts');
-    const options = { uri: config.mongodbUri, logger, onFatal };
+    const { silentMs } = await import('../store/mongo/other-versions.ts');
+    const waitTimes = { silentMs: silentMs(config.shutdownSeconds) };
+    const options = { uri: config.mongodbUri, logger, onFatal, waitTimes, signal };
     const { store, clock, db } = await openMongoStore(options).catch(nameSetting);
     const scheduler = createMongoBackend(db);
     return { store, scheduler, clock, close: () => store.close() };

@@ -170,9 +170,9 @@ export function createCrawlLane(deps: CrawlLaneDeps): CrawlLane {
     const { rid, attempt } = job;
     let news: HostNews = {};
     try {
-      const hostAwaySince = lanes.awaySince(job.host);
+      const hostAway = lanes.awayOf(job.host);
       const onSent = isPaced ? () => noteSent(rid) : undefined;
-      const end = await deps.crawlJob(job, by, signal, defined({ hostAwaySince, onSent }));
+      const end = await deps.crawlJob(job, by, signal, defined({ hostAway, onSent }));
       const { outcome, held, plain } = end;
       news = end;
       base.shrink(pageBytes(outcome) + (plain?.byteLength ?? 0));

@@ -60,6 +60,8 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   let loop: RunLoop | undefined;
   /** Whether the crawler has changed before that. */
   let isOutdated = false;
+  /** Until when ended crawls are offered to a store that does not answer; undefined before the first. */
+  let giveUpMs: number | undefined;
   /** See `HeldUntil.seenWork`. */
   let seenWork: number | undefined;
   /** Whether work was reported after the run was over. */
@@ -107,6 +109,9 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     try {
       await current.run();
       return current.heldUntil();
+    } catch (error) {
+      states.end('failed');
+      throw error;
     } finally {
       leave();
       unwatch();
@@ -116,10 +121,10 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
 
   /**
    * Writes crawls that had ended when the lease was lost, so that they are not crawled again. The store takes
-   * those whose jobs nobody has taken up since.
+   * those whose jobs are in the state and attempt that this run knows.
    */
   async function writeLate(ended: readonly JobOutcome[]): Promise<boolean> {
-    const giveUpMs = clock.now().getTime() + LATE_MS;
+    giveUpMs ??= clock.now().getTime() + LATE_MS;
     for (;;) {
       try {
         await store.queue.finish(ended, clock.now());

@@ -22,6 +22,15 @@ interface SlowAnswer {
   readonly mayBePage?: boolean;
 }
 
+/** A host that is not reached. */
+export interface HostAway {
+  readonly since: Date;
+  /** The last reason; empty if a process before this one knew it. */
+  readonly reason: string;
+  /** Since when there was no other reason. */
+  readonly reasonSince: Date;
+}
+
 /** Reasons for which a host counts as not reached. */
 export const AWAY: ReadonlySet<string> = new Set<FailureReason>([
   'name_not_found',
@@ -43,8 +52,8 @@ export interface HostHealth {
   readonly trouble: HostTrouble | undefined;
   /** Whether nothing is lost by treating it as a new host, but for how often it asked for less. */
   readonly isOrdinary: boolean;
-  /** Since when the host has not been reached; undefined while it is not put aside. */
-  readonly awaySinceMs: number | undefined;
+  /** Undefined while the host is not put aside. */
+  readonly away: HostAway | undefined;
   /** Crawls in a row that have not reached the host. */
   readonly failures: number;
   /** Whether the next crawl is a try of a host that is put aside. */
@@ -113,6 +122,8 @@ export function createHostHealth(
   let failures = 0;
   let asideMs = 0;
   let awaySinceMs: number | undefined;
+  /** The last reason for which the host was not reached, and since when there was no other. */
+  let same: { readonly reason: string; readonly sinceMs: number } | undefined;
   let trouble: HostTrouble | undefined;
   /** The part of the latest answers that asked for less. It starts so that the first one counts. */
   let refused: number = REFUSED.share;
@@ -134,6 +145,7 @@ export function createHostHealth(
     failures = 0;
     asideMs = 0;
     awaySinceMs = undefined;
+    same = undefined;
     if (wasAside) notBeforeMs = nowMs;
     return wasAside;
   }
@@ -192,9 +204,10 @@ export function createHostHealth(
     if (isAside() && startedMs <= changedMs) return false;
     failures += 1;
     awaySinceMs ??= nowMs;
+    if (same?.reason !== reason) same = { reason, sinceMs: nowMs };
     if (!isAside()) return false;
-    const longestMs = Math.min(windowMs(), longestWindow(reason) * HOUR_MS);
-    const isOver = nowMs - awaySinceMs >= longestMs;
+    const isOver =
+      nowMs - awaySinceMs >= windowMs() || nowMs - same.sinceMs >= longestWindow(reason) * HOUR_MS;
     const longest = reason === SILENT ? silentMs : ASIDE_MS.longest;
     const doubled = Math.max(asideMs * 2, ASIDE_MS.first);
     asideMs = isOver ? 0 : Math.min(doubled, longest, ASIDE_MS.longest);
@@ -217,8 +230,10 @@ export function createHostHealth(
     get isOrdinary() {
       return trouble === undefined && failures === 0 && spacingMs === 0;
     },
-    get awaySinceMs() {
-      return isAside() ? awaySinceMs : undefined;
+    get away() {
+      if (!isAside() || awaySinceMs === undefined) return undefined;
+      const { reason = '', sinceMs = awaySinceMs } = same ?? {};
+      return { since: new Date(awaySinceMs), reason, reasonSince: new Date(sinceMs) };
     },
     get failures() {
       return failures;

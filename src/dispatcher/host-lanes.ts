@@ -4,7 +4,7 @@ import type { DueJob } from '../domain/job.ts';
 import { DIGITS } from '../domain/share-digits.ts';
 import { createHostChoice, type HostChoice } from './host-choice.ts';
 import { createHostGate, createHostGates, type HostGates, putLast } from './host-gate.ts';
-import { createHostHealth } from './host-health.ts';
+import { createHostHealth, type HostAway } from './host-health.ts';
 import {
   addTime,
   changePace,
@@ -65,8 +65,8 @@ export interface HostLanes extends HostChoice {
   /** The request of a crawl was sent; the next one follows after the delay. */
   sent(rid: string, nowMs: number): void;
   ended(rid: string, told: HostNews, nowMs: number): HostChange | undefined;
-  /** Since when a host has not been reached. */
-  awaySince(host: string): Date | undefined;
+  /** What is known of a host that is put aside. */
+  awayOf(host: string): HostAway | undefined;
   /** Whether a job finds out whether its host can be reached again. */
   isTry(job: DueJob): boolean;
   /** Keeps to the pace, the pauses and the retry window of a crawler that has that many slots here. */
@@ -390,10 +390,7 @@ export function createHostLanes(
       closeIdle(lane, nowMs);
       return changes ? { host: lane.host, trouble: lane.health.trouble } : undefined;
     },
-    awaySince(host) {
-      const sinceMs = lanes.get(host)?.health.awaySinceMs;
-      return sinceMs === undefined ? undefined : new Date(sinceMs);
-    },
+    awayOf: (host) => lanes.get(host)?.health.away,
     ...createHostChoice({ lanes, resting, closeIdle, mayStart }),
     isTry: ({ rid }) => byRid.get(rid)?.health.needsTry === true,
   };

@@ -1,5 +1,5 @@
 import type { HostTrouble } from '../domain/host-state.ts';
-import type { HostAnswer } from './host-health.ts';
+import type { HostAnswer, HostAway } from './host-health.ts';
 
 /** What a crawl tells about its host. */
 export interface HostNews {
@@ -13,8 +13,8 @@ export interface HostNews {
 
 /** What a crawl has to know of its host, and to tell. */
 export interface HostInquiry {
-  /** Since when the host has not been reached. */
-  readonly hostAwaySince?: Date;
+  /** Absent while the host is not put aside. */
+  readonly hostAway?: HostAway;
   /** Called when a request was sent to it. */
   readonly onSent?: () => void;
 }

@@ -56,6 +56,13 @@ export function parseTries(text: string | undefined): readonly KeptTry[] {
   return text === undefined ? [] : (JSON.parse(text) as KeptTry[]);
 }
 
+/** For how long the latest tries have failed for this reason alone; 0 if the last one has not. */
+export function failingMs(tries: readonly KeptTry[], reason: string, now: Date): number {
+  const lastOther = tries.findLastIndex(([, , , failure]) => failure !== reason);
+  const [startedMs] = tries[lastOther + 1] ?? [now.getTime()];
+  return now.getTime() - startedMs;
+}
+
 /** Times the parts of something. */
 export interface Stopwatch {
   /** Ends the part that began with the last lap, or with the stopwatch. */

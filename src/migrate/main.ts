@@ -35,7 +35,8 @@ async function migrate(from: string, to: string): Promise<boolean> {
     },
   });
   stack.defer(() => embedded.store.close());
-  const target = { uri: to, logger, continuesCopy: true };
+  // One that a service of an older version uses is refused at once.
+  const target = { uri: to, logger, continuesCopy: true, waitTimes: { waitMs: 0 } };
   const mongodb = await openMongoStore(target).catch(nameOption);
   stack.defer(() => mongodb.store.close());
   let printedAt = 0;

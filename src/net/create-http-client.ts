@@ -160,7 +160,8 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
           }),
         );
         // Some servers say so before they close an idle connection.
-        const isStale = response.status === REQUEST_TIMEOUT && mayBeStale();
+        const isClosing = REPEATABLE.has(request.method) && response.status === REQUEST_TIMEOUT;
+        const isStale = isClosing && mayBeStale();
         pool.answered();
         if (!isStale) return response;
         fresh = true;

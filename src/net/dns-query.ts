@@ -17,7 +17,7 @@ export interface DnsAnswer {
 
 /**
  * The name has no addresses (`ENOTFOUND`), or they cannot be determined now (`EAI_AGAIN`), or not
- * without a file descriptor (`EMFILE`).
+ * without a file descriptor (`EMFILE`, `ENFILE`).
  */
 export class LookupError extends Error {
   override readonly name = 'LookupError';
@@ -33,6 +33,7 @@ const MESSAGES = {
   ENOTFOUND: 'no such name',
   EAI_AGAIN: 'the name servers do not answer',
   EMFILE: 'no file descriptor is left to ask a name server',
+  ENFILE: 'the machine has no file descriptor left to ask a name server',
 } as const;
 
 /** Asks name servers. */
@@ -94,19 +95,20 @@ export function createDnsQuery(deps: {
       const isCertain = [four, six].every(({ error }) => NONE.has(errorCode(error)));
       const cause = four.error ?? six.error;
       // c-ares says so of a server that refuses, and when it gets no socket to ask one.
-      const lacks = errorCode(cause) === 'ECONNREFUSED' && (await lacksDescriptors());
-      const uncertain = lacks ? 'EMFILE' : 'EAI_AGAIN';
-      throw new LookupError(isCertain ? 'ENOTFOUND' : uncertain, { cause });
+      const lack = errorCode(cause) === 'ECONNREFUSED' ? await lackOfDescriptors() : undefined;
+      throw new LookupError(isCertain ? 'ENOTFOUND' : (lack ?? 'EAI_AGAIN'), { cause });
     },
   };
 }
 
-async function lacksDescriptors(): Promise<boolean> {
+/** Why no file can be opened now, if that is for want of a descriptor. */
+async function lackOfDescriptors(): Promise<'EMFILE' | 'ENFILE' | undefined> {
   try {
     await (await open(devNull)).close();
-    return false;
+    return undefined;
   } catch (error) {
-    return /^E[MN]FILE$/.test(errorCode(error));
+    const code = errorCode(error);
+    return code === 'EMFILE' || code === 'ENFILE' ? code : undefined;
   }
 }
 

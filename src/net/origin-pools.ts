@@ -83,6 +83,8 @@ export interface OriginPools {
 export const MAX_HEADER_BYTES = 65_536;
 /** The longest that a server can have an idle connection kept. Each holds a file descriptor. */
 const MAX_IDLE_MS = 30_000;
+/** How long each connection serves one request after a response that nobody had asked for. */
+const MISCOUNTED_MS = 10 * 60_000;
 /** An attempt to connect that no request waits for any more ends after this. */
 const ABANDONED_CONNECT_MS = 30_000;
 
@@ -98,6 +100,8 @@ interface Entry {
   hadAnswers: boolean;
   /** Whether a response has arrived that no request had asked for. */
   isMiscounting: boolean;
+  /** When the next request gets a new pool, on the scale of `performance.now()`. */
+  readonly endsAt: number;
   /** The longest body that a request has asked for. */
   maxBodyBytes: number;
 }
@@ -120,12 +124,12 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   });
   const connecting = new Set<Socket>();
 
-  /** Opens a pool, whose connections serve one request each if `former` has sent what nobody asked for. */
+  /** Opens a pool, whose connections serve one request each with `servesOne`. */
   function open(
     url: URL,
     proxyUrl: string | undefined,
     repairs: boolean,
-    former?: Pick<Entry, 'isMiscounting'>,
+    servesOne = false,
   ): Entry {
     const common = {
       ...deps,
@@ -163,6 +167,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       begun: 0,
       hadAnswers: false,
       isMiscounting: false,
+      endsAt: servesOne ? performance.now() + MISCOUNTED_MS : Number.POSITIVE_INFINITY,
       maxBodyBytes: 0,
       pool: new Pool(url.origin, {
         maxHeaderSize: MAX_HEADER_BYTES,
@@ -170,7 +175,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         bodyTimeout: 0,
         keepAliveTimeout: deps.idleMs,
         keepAliveMaxTimeout: MAX_IDLE_MS,
-        ...(repairs || former?.isMiscounting === true ? { pipelining: 0 } : {}),
+        ...(repairs || servesOne ? { pipelining: 0 } : {}),
         connect(options, callback) {
           if (entry.unused < MAX_UNUSED) return connector(options, callback);
           entry.unused = 0;
@@ -188,7 +193,10 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
     acquire(url, { accountId = '', proxyUrl, repairs, fresh, maxBodyBytes }) {
       const key = `${accountId} ${url.origin} ${proxyUrl ?? ''}${repairs ? ' repairs' : ''}`;
       const kept = fresh ? undefined : entries.get(key);
-      const entry = kept?.isMiscounting === false ? kept : open(url, proxyUrl, repairs, kept);
+      const entry =
+        kept !== undefined && isUsable(kept)
+          ? kept
+          : open(url, proxyUrl, repairs, kept?.isMiscounting);
       if (kept !== undefined && kept !== entry) void kept.pool.close();
       entry.inUse += 1;
       entry.begun += 1;
@@ -224,6 +232,10 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       await Promise.all(pools);
     },
   };
+}
+
+function isUsable({ isMiscounting, endsAt }: Entry): boolean {
+  return !isMiscounting && performance.now() < endsAt;
 }
 
 /** Whether undici has closed a connection because a response began that it had not asked for. */

@@ -192,10 +192,12 @@ async function send(
     timeoutMs,
     headersTimeoutMs: ackTimeoutMs,
   };
-  const startedMs = performance.now();
+  const begunMs = performance.now();
+  let startedMs = begunMs;
   let answer = await post(client, request, connectTimeoutMs, signal);
-  while (lacksSocket(answer) && performance.now() - startedMs < timeoutMs) {
-    await sleep(SOCKET_WAIT_MS, undefined, { signal });
+  while (lacksSocket(answer) && performance.now() - begunMs < timeoutMs) {
+    await sleep(SOCKET_WAIT_MS, undefined, { signal }).catch(() => signal.throwIfAborted());
+    startedMs = performance.now();
     answer = await post(client, request, connectTimeoutMs, signal);
   }
   const durationMs = performance.now() - startedMs;

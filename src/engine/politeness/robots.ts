@@ -19,11 +19,11 @@ export interface RobotsVerdict {
    * allowed.
    */
   readonly unknown: boolean;
-  /** It is unknown for a reason that is not the site's. */
-  readonly failure?: NotOfSite;
+  /** It is unknown for a reason that any page of the site would have. */
+  readonly failure?: NotOfFile;
 }
 
-type NotOfSite = Extract<FailureReason, 'proxy_failed' | 'no_socket'>;
+type NotOfFile = Extract<FailureReason, 'proxy_failed' | 'no_socket' | 'name_not_found'>;
 
 /** How a site is reached. */
 export interface RobotsRoute {
@@ -103,6 +103,9 @@ export function createRobots(deps: RobotsDeps): Robots {
     const response = await deps.fetch(url, proxy, MAX_BYTES, claimant);
     if (response === 'proxy_failed' || response === 'no_socket')
       return { rules: () => ({ ...UNKNOWN, failure: response }), keepMs: 0 };
+    if (response === 'name_not_found') {
+      return { rules: () => ({ ...UNKNOWN, failure: response }), keepMs: KEEP_UNKNOWN_MS };
+    }
     if (typeof response === 'string') {
       // A file that is broken counts as missing.
       return response === 'body_too_large' || response === 'decoding_failed'

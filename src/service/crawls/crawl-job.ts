@@ -1,12 +1,12 @@
-import { AWAY, type HostAnswer } from '../../dispatcher/host-health.ts';
+import { AWAY, type HostAnswer, type HostAway } from '../../dispatcher/host-health.ts';
 import type { HostInquiry, HostNews } from '../../dispatcher/host-news.ts';
 import { type ServiceClock, wallNow } from '../../domain/clock.ts';
 import type { Crawler } from '../../domain/crawler.ts';
 import { defined } from '../../domain/defined.ts';
 import { deliveryModes } from '../../domain/delivery-mode.ts';
-import { DAY_MS } from '../../domain/durations.ts';
+import { DAY_MS, HOUR_MS } from '../../domain/durations.ts';
 import type { CrawlRequest, QueuedJob } from '../../domain/job.ts';
-import { addTry, type JobTry, type KeptTry, parseTries } from '../../domain/job-try.ts';
+import { addTry, failingMs, type JobTry, type KeptTry, parseTries } from '../../domain/job-try.ts';
 import { keptRequestText, shortRequestText } from '../../domain/kept-request.ts';
 import { pageKey } from '../../domain/page-key.ts';
 import type { CrawlRecord } from '../../domain/result.ts';
@@ -69,7 +69,7 @@ interface EndedTry {
   readonly job: QueuedJob;
   readonly crawler: Crawler;
   readonly crawled: PoliteCrawl;
-  readonly hostAwaySince: Date | undefined;
+  readonly hostAway: HostAway | undefined;
   readonly rungTry: RungTry | undefined;
   readonly triesAfter: TriesAfter;
 }
@@ -110,19 +110,24 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     job: QueuedJob,
     crawler: Crawler,
     failure?: CrawlFailure,
-    hostAwaySince?: Date,
+    hostAway?: HostAway,
   ): Date | undefined {
     const now = clock.now();
     const reason = failure?.reason ?? '';
-    return nextCrawlRetry({
+    const planned = nextCrawlRetry({
       retry: job.retry,
-      firstTriedAt: windowStart(job, now, hostAwaySince),
+      firstTriedAt: windowStart(job, now, hostAway?.since),
       now,
       maxRetries: Math.min(crawler.maxRetries, mostRetries(reason)),
-      windowHours: Math.min(crawler.retryWindowHours, longestWindow(reason)),
+      windowHours: crawler.retryWindowHours,
       retryAfterMs: failure?.retryAfterMs,
       random: random(),
     });
+    if (planned === undefined) return undefined;
+    const hostMs = hostAway?.reason === reason ? now.getTime() - hostAway.reasonSince.getTime() : 0;
+    const ms = Math.max(failingMs(parseTries(job.tries), reason, wallNow(clock)), hostMs);
+    const latestMs = longestWindow(reason) * HOUR_MS;
+    return ms + planned.getTime() - now.getTime() > latestMs ? undefined : planned;
   }
 
   async function endLost(
@@ -158,7 +163,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     job,
     crawler,
     crawled,
-    hostAwaySince,
+    hostAway,
     rungTry,
     triesAfter,
   }: EndedTry): Promise<JobEnd> {
@@ -188,7 +193,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       const waitMs = isSooner ? Math.min(wantedMs, Math.max(BUSY_MS, wantedMs / 10)) : wantedMs;
       return { ...release(job, after(waitMs)), ...untold };
     }
-    const planned = retryAt(job, crawler, failure, hostAwaySince);
+    const planned = retryAt(job, crawler, failure, hostAway);
     const isNext = job.retry === 0 && crawled.ofProxy === 'lost';
     // Another proxy is tried at once. The host may be silent to all, so further retries wait.
     const dueAt = planned !== undefined && isNext ? after(0) : planned;
@@ -201,7 +206,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     job: QueuedJob,
     crawler: Crawler,
     signal: AbortSignal,
-    { hostAwaySince, onSent }: HostInquiry = {},
+    { hostAway, onSent }: HostInquiry = {},
   ): Promise<JobEnd> {
     if (job.crashes >= MAX_LOST_CLAIMS) return fail(job, crawler, 'crawl_crashed');
     const rungTry = await deps.ladders.start(job, crawler);
@@ -214,7 +219,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       if (error instanceof ThreadLost) return endLost(job, crawler, error, triesAfter);
       throw error;
     }
-    const ended = await endTry({ job, crawler, crawled, hostAwaySince, rungTry, triesAfter });
+    const ended = await endTry({ job, crawler, crawled, hostAway, rungTry, triesAfter });
     const { proxyBytes = 0 } = crawled;
     return proxyBytes === 0 ? ended : { ...ended, outcome: { ...ended.outcome, proxyBytes } };
   }
@@ -225,7 +230,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
     const order = toOrder(job, crawler);
     const page = failedPage(order.task, 'proxy_unavailable', UNREAD_MS);
     const crawled = { ...(await crawling.result(page, order)), proxyOpensAtMs };
-    const about = { job, crawler, crawled, hostAwaySince: undefined, rungTry: undefined };
+    const about = { job, crawler, crawled, hostAway: undefined, rungTry: undefined };
     return endTry({ ...about, triesAfter: startTry(job) });
   }
 

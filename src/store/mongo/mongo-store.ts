@@ -51,7 +51,9 @@ export interface MongoStoreOptions {
    */
   readonly onFatal?: (error: Error) => void;
   /** How an upgrade waits for processes of the version before; see `untilUnused`. */
-  readonly waitTimes?: WaitTimes;
+  readonly waitTimes?: WaitTimes | undefined;
+  /** Ends that wait. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The open store, and its database for the scheduler's collections. */
@@ -64,6 +66,8 @@ export interface OpenMongoStore {
 
 /** Deadline of one call: the driver can wait for ever for a connection that was just closed. */
 const ANSWER_MS = 75_000;
+/** For connections to a database that a newer program has upgraded. */
+const CLOSE_MS = 3_000;
 const DEFAULT_DATABASE = 'queued_crawler';
 const TRAITS: StoreTraits = {
   name: 'mongodb',
@@ -95,14 +99,24 @@ export async function openMongoStore(options: MongoStoreOptions): Promise<OpenMo
     const time = await openServiceTime(createTimeServer(db), processId, logger);
     const collections = toCollections(db, time);
     const transactions = createTransactions(() => client.startSession(), client.db('admin'));
+    let isTooOld = false;
     const processes = createProcesses(db, collections, async (error) => {
+      if (isTooOld) return;
+      isTooOld = true;
       // So that nothing more is written, not even by what ends now.
       watch.close();
-      await client.close();
+      await withDeadline(client.close(), CLOSE_MS, () => error).catch(() => undefined);
       onFatal(error);
     });
     await migrate(db, collections, transactions, logger, (isMigrated) =>
-      untilUnused({ processes, clock: time, logger, isMigrated, times: options.waitTimes }),
+      untilUnused({
+        processes,
+        clock: time,
+        logger,
+        isMigrated,
+        signal: options.signal,
+        times: options.waitTimes,
+      }),
     );
     const lanes = createLanes(collections, transactions, processId);
     const watch = watchConnection({ client, uri, options: clientOptions, logger, onFatal });

@@ -6,13 +6,12 @@ import { hasEnded } from '../../domain/os-process.ts';
 import type { ProcessReport } from '../../domain/process-report.ts';
 import type { ProcessStore } from '../process-store.ts';
 
+const LEAST_SILENT_MS = 45_000;
+
 /** The times of the wait, in milliseconds. */
 const TIMES = {
-  /**
-   * A process is gone when it has not reported for longer. It reports every 10 s, but no more while it
-   * stops, which takes `SHUTDOWN_SECONDS` (20) and two seconds.
-   */
-  silentMs: 45_000,
+  /** A process is gone when it has not reported for longer; see {@link silentMs}. */
+  silentMs: LEAST_SILENT_MS,
   /** How long the processes may take to end. */
   waitMs: 5 * 60_000,
   lookMs: 1_000,
@@ -21,6 +20,14 @@ const TIMES = {
 
 /** Changes {@link TIMES}, for tests. */
 export type WaitTimes = Partial<typeof TIMES>;
+
+/**
+ * After how long without a report a process is gone that may take `shutdownSeconds` to stop. It reports every
+ * 10 s, but no more while it stops.
+ */
+export function silentMs(shutdownSeconds: number): number {
+  return Math.max(LEAST_SILENT_MS, shutdownSeconds * 1_000 + 25_000);
+}
 
 /**
  * Waits until no process of the program before works on the database: it would write what the new
@@ -33,14 +40,17 @@ export async function untilUnused(deps: {
   readonly logger: Logger;
   /** Whether the database has the new version by now. */
   readonly isMigrated: () => Promise<boolean>;
+  /** Ends the wait; the promise then rejects. */
+  readonly signal?: AbortSignal | undefined;
   readonly times?: WaitTimes | undefined;
 }): Promise<void> {
-  const { silentMs, waitMs, lookMs, progressMs } = { ...TIMES, ...deps.times };
+  const { waitMs, lookMs, progressMs, ...times } = { ...TIMES, ...deps.times };
   const begunAt = performance.now();
   let saidAt = Number.NEGATIVE_INFINITY;
   for (;;) {
-    const since = new Date(wallNow(deps.clock).getTime() - silentMs);
+    const since = new Date(wallNow(deps.clock).getTime() - times.silentMs);
     const reports = await deps.processes.list(since);
+    if (deps.signal?.aborted === true) throw new Error('stopped before the database was upgraded');
     const alive = reports.filter(({ osProcess = '' }) => !hasEnded(osProcess));
     // In this order, so that a process that reports the new version is not taken for an old one.
     if (alive.length === 0 || (await deps.isMigrated())) return;

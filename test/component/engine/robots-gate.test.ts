@@ -58,6 +58,16 @@ test('a robots.txt that this process had no socket for is asked for again', asyn
   expect(await check()).toEqual({ delayMs: 0 });
 });
 
+test('a site whose name does not exist has that reason, with robots.txt, too', async () => {
+  const gate = createRobotsGate({
+    client: { request: () => Promise.reject(httpError('name_not_found')) },
+    clock: createTestClock(),
+  });
+  const url = new URL('http://no.test/');
+  const end = await gate.check(TASK, url, { proxy: undefined, name: '' }, signal);
+  expect(end).toEqual({ refused: 'name_not_found' });
+});
+
 test('a robots.txt that fails is read again after a minute', async () => {
   const clock = createTestClock();
   let broken = true;

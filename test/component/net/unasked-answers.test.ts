@@ -138,3 +138,16 @@ test.each([
   expect(second).toBe(mayRepeat ? 'taken' : 'connection_failed');
   expect(received).toBe(requests);
 });
+
+test('a receiver that answers 408 gets a result once in an attempt', async () => {
+  let received = 0;
+  const late = 'HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n';
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.on('data', () => socket.write(received++ === 0 ? page('taken') : late));
+  });
+  const base = `http://127.0.0.1:${stack.use(await listen(server)).port}`;
+  const post = { method: 'POST', body: Buffer.from('{}'), lenient: false, mayRepeat: true };
+  for (let n = 0; n < 2; n += 1) await ask(base, '/', 'one', post);
+  expect(received).toBe(2);
+});

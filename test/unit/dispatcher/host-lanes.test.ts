@@ -179,7 +179,7 @@ describe('a host that is not reached', () => {
       expect(start(lanes, now)).toBeUndefined();
       lanes.ended(tried?.rid ?? '', away, now);
     }
-    expect(lanes.awaySince('dead')).toEqual(new Date(SECOND));
+    expect(lanes.awayOf('dead')?.since).toEqual(new Date(SECOND));
     expect(lanes.wanted(now, 4, '')).toMatchObject({ closed: ['dead'], full: [] });
     now += 40 * SECOND;
     const answered = start(lanes, now);
@@ -207,6 +207,17 @@ describe('a host that is not reached', () => {
       now += 1;
       lanes.ended(tried?.rid ?? '', away, now);
     }
+  });
+
+  test('is put aside as before when its name was not found once', () => {
+    const lanes = lanesOf({ dead: 9 });
+    lanes.keep({ ...crawler, politeness: undefined, retryWindowHours: 48 });
+    let now = 0;
+    for (let n = 0; n < 3; n += 1) lanes.ended(start(lanes, now)?.rid ?? '', away, now);
+    now += 3_600 * SECOND;
+    lanes.ended(start(lanes, now)?.rid ?? '', nameless, now);
+    expect(start(lanes, now + SECOND)).toBeUndefined();
+    expect(lanes.awayOf('dead')).toMatchObject({ reason: 'name_not_found', since: new Date(0) });
   });
 
   test('leaves the others alone', () => {

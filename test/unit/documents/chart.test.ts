@@ -184,7 +184,7 @@ describe.skipIf(helm === '')('the chart, with Helm (needs it, or Linux on x64)',
         .filter(({ kind }) => kind === 'Deployment')
         .map(({ spec }) => spec.strategy);
     expect(strategies([])).toEqual([{ type: 'RollingUpdate' }, { type: 'RollingUpdate' }]);
-    const recreate = { type: 'Recreate' };
+    const recreate = { type: 'Recreate', rollingUpdate: null };
     expect(strategies(set('updateStrategy=Recreate'))).toEqual([recreate, recreate]);
     const policies = parse(
       renderChart(

@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
-import { HOUR_MS } from '../../../src/domain/durations.ts';
+import type { HostAway } from '../../../src/dispatcher/host-health.ts';
+import { wallNow } from '../../../src/domain/clock.ts';
+import { defined } from '../../../src/domain/defined.ts';
+import { HOUR_MS, MINUTE_MS } from '../../../src/domain/durations.ts';
 import type { QueuedJob } from '../../../src/domain/job.ts';
+import type { FailureReason } from '../../../src/domain/status.ts';
 import { failedPage } from '../../../src/engine/failed-page.ts';
 import { createCrawlJobs } from '../../../src/service/crawls/crawl-job.ts';
 import type { Crawling } from '../../../src/service/crawls/crawling.ts';
@@ -114,11 +118,12 @@ test('a URL that a proxy has lost is tried again at once, and the next time afte
   expect(await waitsFor(0, 'blocked')).toBeGreaterThan(3_000);
 });
 
-test.each([
-  ['name_not_found', 1],
-  ['name_lookup_failed', 48],
-  ['connection_failed', 48],
-] as const)('a URL that fails with %s is tried again for %i hours', async (reason, hours) => {
+/** How a crawl ends that fails with `reason`, of a job whose tries `before` failed some minutes ago. */
+async function endAfter(
+  reason: FailureReason,
+  before: readonly (readonly [reason: string, minutesAgo: number])[],
+  hostAway?: HostAway,
+): Promise<string> {
   const result: Crawling['result'] = async (page, { task, spec }) => ({
     result: await buildResult({ page, request: task.request, spec }, task),
     held: undefined,
@@ -130,10 +135,32 @@ test.each([
     clock,
     retentionDays: 14,
   });
-  const endAfter = async (ms: number) => {
-    const firstTriedAt = new Date(clock.now().getTime() - ms);
-    return (await jobs.crawl({ ...claimed(0), firstTriedAt }, crawler, never)).outcome.kind;
-  };
-  expect(await endAfter(hours * HOUR_MS - 60_000)).toBe('retry');
-  expect(await endAfter(hours * HOUR_MS)).toBe('stored');
+  const startOf = (minutesAgo: number) => wallNow(clock).getTime() - minutesAgo * MINUTE_MS;
+  const tries = before.map(([failure, minutesAgo]) => [startOf(minutesAgo), 1, 0, failure, []]);
+  const [[, firstMinutes] = ['', 0]] = before;
+  const firstTriedAt = new Date(clock.now().getTime() - firstMinutes * MINUTE_MS);
+  const job = { ...claimed(0), retry: before.length, firstTriedAt, tries: JSON.stringify(tries) };
+  const { outcome } = await jobs.crawl(job, crawler, never, defined({ hostAway }));
+  return outcome.kind;
+}
+
+test('a URL whose name does not exist is tried again for an hour, others for the whole window', async () => {
+  expect(await endAfter('name_not_found', [['name_not_found', 50]])).toBe('retry');
+  expect(await endAfter('name_not_found', [['name_not_found', 61]])).toBe('stored');
+  expect(await endAfter('name_lookup_failed', [['name_lookup_failed', 61]])).toBe('retry');
+  expect(await endAfter('connection_failed', [['connection_failed', 61]])).toBe('retry');
+});
+
+test('a name that once did not exist ends no URL that has failed for other reasons before', async () => {
+  const before = [['connection_failed', 300]] as const;
+  expect(await endAfter('name_not_found', before)).toBe('retry');
+  expect(await endAfter('name_not_found', [...before, ['name_not_found', 61]])).toBe('stored');
+});
+
+test('a URL of a host whose name has not existed for an hour is tried once', async () => {
+  const since = new Date(clock.now().getTime() - HOUR_MS);
+  const away = { since, reason: 'name_not_found', reasonSince: since };
+  expect(await endAfter('name_not_found', [], away)).toBe('stored');
+  expect(await endAfter('name_not_found', [], { ...away, reasonSince: clock.now() })).toBe('retry');
+  expect(await endAfter('name_not_found', [], { ...away, reason: 'timeout' })).toBe('retry');
 });

@@ -1,4 +1,12 @@
-import { closeSync, constants, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  openSync,
+  readFileSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { DomainError } from '../../../domain/errors.ts';
@@ -36,13 +44,22 @@ export function openLogMark(path: string, sql: Sql): LogMark {
   let commits = 0;
   return {
     count() {
-      const found = statSync(path, { throwIfNoEntry: false });
+      const found = stateOf(path);
       if (found?.ino !== ino || found.dev !== dev) throw movedAway(path);
       commits = Number(sql.get('UPDATE commits SET n = n + 1 RETURNING n')?.n);
     },
     write: () => void writeSync(mark, `${commits} ${ino}`.padEnd(MARK_LENGTH), 0),
     close: () => closeSync(mark),
   };
+}
+
+/** Undefined for what is not there, or is not reached. */
+function stateOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
 }
 
 /** SQLite itself reports this only without a write-ahead log. */
