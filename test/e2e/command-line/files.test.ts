@@ -172,6 +172,13 @@ test.each([
   expect(program.stderr).toBe(told);
 });
 
+/** Resolves, too, when the work fails with that code. */
+async function ignoring(code: string, work: Promise<void>): Promise<void> {
+  await work.catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== code) throw error;
+  });
+}
+
 test.each(['standard input', 'a named pipe'])(
   'a push that waits for %s ends when it is interrupted, and closes no batch',
   async (kind) => {
@@ -192,7 +199,8 @@ test.each(['standard input', 'a named pipe'])(
       env: environment(),
       ...(isPipe ? {} : { input: input() }),
     });
-    const written = isPipe ? writeFile(pipe, input()) : undefined;
+    // The program may end before it has read all of it.
+    const written = isPipe ? ignoring('EPIPE', writeFile(pipe, input())) : undefined;
     try {
       await eventually(async () => {
         const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
@@ -200,8 +208,8 @@ test.each(['standard input', 'a named pipe'])(
       });
       program.kill('SIGINT');
       const { code } = await program.ended;
-      // A shell has 130 for either.
-      expect(code ?? program.process.signalCode).toBe(isPipe ? 'SIGINT' : 130);
+      // A shell has 130 for either. A program that waits for a pipe is ended by the signal itself.
+      expect(isPipe ? ['SIGINT', 130] : [130]).toContain(code ?? program.process.signalCode);
       const { json } = await app.rest('GET', `/crawler/${NORMAL}/shop/batches`);
       expect(json.batches).toMatchObject([{ state: 'open' }]);
     } finally {
