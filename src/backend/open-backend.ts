@@ -34,8 +34,8 @@ export async function openBackend(
   if (config.mongodbUri !== '') {
     const { openMongoStore } = await import('../store/mongo/mongo-store.ts');
     const { createMongoBackend } = await import('../scheduler/mongo/backend.ts');
-    const { silentMs } = await import('../store/mongo/other-versions.ts');
-    const waitTimes = { silentMs: silentMs(config.shutdownSeconds) };
+    const { longestSilence } = await import('../store/mongo/other-versions.ts');
+    const waitTimes = { silentMs: longestSilence(config.shutdownSeconds) };
     const options = { uri: config.mongodbUri, logger, onFatal, waitTimes, signal };
     const { store, clock, db } = await openMongoStore(options).catch(nameSetting);
     const scheduler = createMongoBackend(db);

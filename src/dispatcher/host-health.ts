@@ -104,7 +104,8 @@ const LONGEST_RETRY_AFTER_MS = 15 * 60_000;
 
 /**
  * Makes the health of a host of which nothing is known. A host that did not answer for longer than
- * `windowMs`, or {@link longestWindow}, is not put aside any more: each of its URLs is tried once and fails.
+ * `windowMs`, or than {@link longestWindow} for one reason, is not put aside any more. Each of its URLs is
+ * tried once and fails.
  */
 export function createHostHealth(
   windowMs: () => number,

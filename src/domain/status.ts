@@ -46,7 +46,7 @@ interface Failure {
    * setting of the crawler alone counts.
    */
   readonly maxRetries?: number;
-  /** The longest time from the first try to the last, in hours, unless that of the crawler is shorter. */
+  /** Hours for which a URL may fail for this reason alone, unless the window of the crawler is shorter. */
   readonly windowHours?: number;
 }
 
@@ -137,7 +137,7 @@ export function mostRetries(reason: string): number {
   return failures[reason]?.maxRetries ?? Number.POSITIVE_INFINITY;
 }
 
-/** Hours in which a URL is tried again after a failure for this reason; infinite as `mostRetries` is. */
+/** Hours for which a URL may fail for this reason alone; infinite if only the crawler's window counts. */
 export function longestWindow(reason: string): number {
   const failures: Readonly<Record<string, Failure>> = FAILURES;
   return failures[reason]?.windowHours ?? Number.POSITIVE_INFINITY;

@@ -136,8 +136,8 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     /** How the first response was broken. */
     let broken: HttpError | undefined;
     for (let fresh = hasOwnBody, repairs = false; ; ) {
-      const of = { accountId: claimant?.accountId, proxyUrl, repairs, fresh, maxBodyBytes };
-      const pool = pools.acquire(url, of);
+      const { accountId } = claimant ?? {};
+      const pool = pools.acquire(url, { accountId, proxyUrl, repairs, fresh, maxBodyBytes });
       const before = pool.connections();
       // An origin that never answers is not asked twice.
       const mayBeStale = (): boolean => isRepeatable && !fresh && !repairs && pool.hadAnswers();

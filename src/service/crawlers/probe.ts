@@ -39,8 +39,9 @@ export interface Probes {
   /** 0 when the URL of the group may be probed now, else the milliseconds until its turn. */
   waitMs(group: ProbeGroup): Promise<number>;
   /**
-   * Probes the URL, unless this process has no socket. One that does not answer 2xx pauses its crawlers and notifies their owners; the
-   * first 2xx after that resumes them. Rejects when `signal` is aborted.
+   * Probes the URL. One that does not answer 2xx pauses its crawlers and notifies their owners; the first
+   * 2xx after that resumes them. A probe for which this process has no socket changes nothing.
+   * Rejects when `signal` is aborted.
    */
   probe(group: ProbeGroup, signal: AbortSignal): Promise<void>;
 }

@@ -10,7 +10,7 @@ const LEAST_SILENT_MS = 45_000;
 
 /** The times of the wait, in milliseconds. */
 const TIMES = {
-  /** A process is gone when it has not reported for longer; see {@link silentMs}. */
+  /** A process is gone when it has not reported for longer; see {@link longestSilence}. */
   silentMs: LEAST_SILENT_MS,
   /** How long the processes may take to end. */
   waitMs: 5 * 60_000,
@@ -18,14 +18,14 @@ const TIMES = {
   progressMs: 10_000,
 };
 
-/** Changes {@link TIMES}, for tests. */
+/** Changes {@link TIMES}. */
 export type WaitTimes = Partial<typeof TIMES>;
 
 /**
- * After how long without a report a process is gone that may take `shutdownSeconds` to stop. It reports every
- * 10 s, but no more while it stops.
+ * For how many ms a process may be silent that takes `shutdownSeconds` to stop. It reports every 10 s, but no
+ * more while it stops.
  */
-export function silentMs(shutdownSeconds: number): number {
+export function longestSilence(shutdownSeconds: number): number {
   return Math.max(LEAST_SILENT_MS, shutdownSeconds * 1_000 + 25_000);
 }
 
@@ -44,11 +44,11 @@ export async function untilUnused(deps: {
   readonly signal?: AbortSignal | undefined;
   readonly times?: WaitTimes | undefined;
 }): Promise<void> {
-  const { waitMs, lookMs, progressMs, ...times } = { ...TIMES, ...deps.times };
+  const { silentMs, waitMs, lookMs, progressMs } = { ...TIMES, ...deps.times };
   const begunAt = performance.now();
   let saidAt = Number.NEGATIVE_INFINITY;
   for (;;) {
-    const since = new Date(wallNow(deps.clock).getTime() - times.silentMs);
+    const since = new Date(wallNow(deps.clock).getTime() - silentMs);
     const reports = await deps.processes.list(since);
     if (deps.signal?.aborted === true) throw new Error('stopped before the database was upgraded');
     const alive = reports.filter(({ osProcess = '' }) => !hasEnded(osProcess));
