@@ -100,7 +100,7 @@ export const FAILURES = {
   // The crawl ended the thread or process that it ran in, several times.
   crawl_crashed: { cbStatus: CB_STATUS.tryAgain, transient: false },
   queue_timeout: { cbStatus: CB_STATUS.queueTimeout, transient: false },
-  // The page took too much memory in the browser.
+  // The page took too much memory in the browser, or sent it more messages than it can take.
   page_too_heavy: { cbStatus: CB_STATUS.noPage, transient: false },
   // A challenge is not shown to every visitor, and not always.
   anti_bot_challenge: { cbStatus: CB_STATUS.challenge, transient: true },

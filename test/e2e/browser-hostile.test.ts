@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { JAVASCRIPT, startApp, type TestApp } from '../support/app.ts';
 import { crawlInBrowser, htmlRoute, otherAccount } from '../support/browser-crawls.ts';
+import { eventually } from '../support/eventually.ts';
 import { byLength } from '../support/length.ts';
 import { type Site, startSite } from '../support/site.ts';
 
@@ -37,6 +38,9 @@ const routes = {
   '/forever': page('before<script>for (;;) {}</script>'),
   '/allocate': page(
     '<script>const all = []; for (;;) all.push(new Array(100000).fill(Math.random()));</script>',
+  ),
+  '/messages': page(
+    '<script>setInterval(() => { for (let n = 0; n < 1000; n++) console.log("x"); }, 5);</script>',
   ),
   '/buffers': page(
     '<script>const all = []; (function more() { for (let i = 0; i < 8; i++) all.push(new Uint8Array(16e6).fill(7)); setTimeout(more, 10); })();</script>',
@@ -208,5 +212,20 @@ describe.concurrent('a hostile page', () => {
     });
     const result = await crawlInBrowser(own, `${site.url}/buffers`, { page_wait: '60000' });
     expect(result).toMatchObject({ cb_status: 523, failure: 'page_too_heavy' });
+  });
+
+  test('that sends the browser messages without end is ended, and holds up others for seconds', async () => {
+    // Time enough to notice it on a busy machine, too.
+    await using own = await startApp({
+      env: { NETWORK_ALLOW: site.host, CRAWL_TIMEOUT_SECONDS: '120' },
+    });
+    const other = await otherAccount(own);
+    const hostile = crawlInBrowser(own, `${site.url}/messages`, { page_wait: '60000' });
+    await eventually(() => expect(site.hits('/messages')).toBe(1));
+    for (let n = 0; n < 3; n += 1) {
+      const result = await crawlInBrowser(own, `${site.url}/script`, { token: other });
+      expect(result).toMatchObject({ cb_status: 200 });
+    }
+    expect(await hostile).toMatchObject({ cb_status: 523, failure: 'page_too_heavy' });
   });
 });

@@ -16,7 +16,8 @@ export class BrowserBusy extends Error {
 }
 
 /**
- * How a page ended before it was closed. `too_heavy`: it was ended because it took too much memory.
+ * How a page ended before it was closed. `too_heavy`: it was ended because it took too much
+ * memory, or sent the browser more messages than it can take.
  */
 export type PageEnd = 'crashed' | 'too_heavy' | 'browser_ended';
 

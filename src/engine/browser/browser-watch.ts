@@ -1,14 +1,18 @@
 import type { Logger } from '../../domain/logger.ts';
 import { oneAtATime } from '../../domain/one-at-a-time.ts';
 import { createDrawingWatch } from './drawing-watch.ts';
+import { createFloodWatch } from './flood-watch.ts';
 import { type BrowserProcess, browserProcesses, type ProcessKind } from './process-watch.ts';
 
 /** Bytes of memory by kind of process. */
 export type MemoryByKind = Readonly<Record<ProcessKind, number>>;
 
-/** Ends the processes of one browser that take too much memory, and the one that draws when it hangs. */
+/**
+ * Ends the processes of one browser that take too much memory or flood it with messages, and the
+ * one that draws when it hangs.
+ */
 export interface BrowserWatch {
-  /** When a process was last ended for its memory, on the scale of `performance.now()`; -Infinity for never. */
+  /** When a page's process was last ended, on the scale of `performance.now()`; -Infinity for never. */
   readonly killedAt: number;
   /** As it was last looked at, at most half a second ago; zeros except on Linux. */
   readonly bytes: MemoryByKind;
@@ -24,6 +28,8 @@ export function watchBrowser(deps: {
   readonly maxProcessBytes: number;
   /** Pages that are open now. */
   readonly openPages: () => number;
+  /** A command that costs the browser nothing; its reply, or its failure. */
+  readonly ping: () => Promise<unknown>;
   readonly logger: Logger;
   /** Called when a process that serves all pages takes too much, hangs or has ended. */
   readonly onSharedProcessFailed: () => void;
@@ -32,6 +38,7 @@ export function watchBrowser(deps: {
   let killedAt = Number.NEGATIVE_INFINITY;
   let bytes = sumByKind([]);
   const judgeDrawing = createDrawingWatch();
+  const findFlood = createFloodWatch(deps.ping);
 
   async function check(): Promise<void> {
     const processes = await browserProcesses(deps.pid);
@@ -45,6 +52,12 @@ export function watchBrowser(deps: {
       if (kind === 'browser') continue;
       killedAt = performance.now();
       kill(pid);
+    }
+    const flooding = findFlood(processes);
+    if (flooding !== undefined) {
+      logger.warn({}, 'a page keeps Chromium from answering; it is ended');
+      killedAt = performance.now();
+      kill(flooding);
     }
     const drawing = processes.find((each) => each.drawing !== undefined);
     const state = judgeDrawing(drawing, performance.now());

@@ -9,6 +9,10 @@ export interface BrowserProcess {
   readonly kind: ProcessKind;
   /** Its private and shared memory, without mapped files. */
   readonly bytes: number;
+  /** Processor time since its start. */
+  readonly cpuSeconds: number;
+  /** Processor time of the thread that takes the messages of pages; of the first process alone. */
+  readonly messageSeconds: number | undefined;
   /** Of the process that draws for all pages alone. */
   readonly drawing: DrawingTimes | undefined;
 }
@@ -49,7 +53,10 @@ async function readProcess(pid: number, isFirst: boolean): Promise<BrowserProces
     const kind = isFirst ? 'browser' : isRenderer ? 'renderer' : 'other';
     const isDrawing = command.includes('--type=gpu-process');
     const drawing = isDrawing ? await drawingTimes(pid, status) : undefined;
-    return { pid, kind, bytes, drawing };
+    const cpuSeconds = secondsIn(await readFile(`/proc/${pid}/stat`, 'latin1'));
+    const isMessages = (stat: string) => stat.includes('(Chrome_IOThread)');
+    const messageSeconds = isFirst ? await threadSeconds(pid, isMessages) : undefined;
+    return { pid, kind, bytes, cpuSeconds, messageSeconds, drawing };
   } catch {
     // The process has just ended.
     return undefined;
@@ -57,17 +64,27 @@ async function readProcess(pid: number, isFirst: boolean): Promise<BrowserProces
 }
 
 async function drawingTimes(pid: number, status: string): Promise<DrawingTimes> {
+  const cpuSeconds = await threadSeconds(pid, (stat) => !stat.includes('(VizCompositor'));
+  const waits = Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0);
+  return { waits, cpuSeconds };
+}
+
+/** Processor time of a process's threads, of those whose `stat` is chosen. */
+async function threadSeconds(pid: number, isChosen: (stat: string) => boolean): Promise<number> {
   const threads = await readdir(`/proc/${pid}/task`);
   const stats = await Promise.all(
     threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/stat`, 'latin1').catch(() => '')),
   );
-  const ticks = stats
-    .filter((each) => !each.includes('(VizCompositor'))
-    .map((each) => each.slice(each.lastIndexOf(')') + 2).split(' '))
-    .map(([, , , , , , , , , , , user, system]) => Number(user ?? 0) + Number(system ?? 0));
-  const cpuSeconds = ticks.reduce((sum, each) => sum + each, 0) / TICKS_PER_SECOND;
-  const waits = Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0);
-  return { waits, cpuSeconds };
+  return stats.filter(isChosen).reduce((sum, each) => sum + secondsIn(each), 0);
+}
+
+/** Processor time in a `stat` of /proc, of a process or a thread. */
+function secondsIn(stat: string): number {
+  const [user = 0, system = 0] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 13);
+  return (Number(user) + Number(system)) / TICKS_PER_SECOND;
 }
 
 function kilobytes(status: string, name: string): number {

@@ -87,8 +87,10 @@ export interface RunningBrowserDeps {
 
 const CLOSE_MS = 5_000;
 const TOUCH_MS = 60_000;
-/** A page that is killed within this time of a memory kill was ended by it. */
-const KILL_MS = 5_000;
+/** A page that is killed within this time of a kill by the watch was ended by it: Chromium may tell late. */
+const KILL_MS = 30_000;
+/** The longest time that a command of the watch is waited for. */
+const PING_MS = 600_000;
 
 interface OpenPage {
   /** Undefined until the browser has reported it. */
@@ -102,7 +104,7 @@ interface OpenPage {
 
 /**
  * Manages one browser: opens pages, closes windows that pages open, ends processes that take too
- * much memory or hang. A browser that is retired takes no new pages and ends when its last page is closed.
+ * much memory, hang or flood it. A browser that is retired takes no new pages and ends when its last page is closed.
  */
 export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrowser> {
   const { chromium, logger, maxProcessBytes, openMs, idleMs = 180_000 } = deps;
@@ -117,6 +119,7 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
     pid,
     maxProcessBytes,
     openPages: () => pages.size,
+    ping: () => cdp.send('Browser.getVersion', undefined, { timeoutMs: PING_MS }),
     logger,
     onSharedProcessFailed: retire,
   });
