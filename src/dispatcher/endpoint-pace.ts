@@ -1,4 +1,5 @@
 import type { EndpointAnswer } from '../domain/delivery.ts';
+import { LONGEST_RETRY_AFTER_MS } from '../domain/retry-after.ts';
 
 /**
  * Limits the posts in flight at one endpoint: a congestion control that learns from the answers.
@@ -164,7 +165,10 @@ export function createEndpointPace(options: { readonly ackTimeoutMs: number }): 
   }
 
   function onOverload(post: PacedPost, retryAfterMs: number | undefined, nowMs: number): void {
-    if (retryAfterMs !== undefined) waitsUntil = Math.max(waitsUntil, nowMs + retryAfterMs);
+    if (retryAfterMs !== undefined) {
+      const waitMs = Math.min(retryAfterMs, LONGEST_RETRY_AFTER_MS);
+      waitsUntil = Math.max(waitsUntil, nowMs + waitMs);
+    }
     if (post.trial && trial.size > 0) {
       endTrialPost(false, nowMs);
       if (retryAfterMs === undefined) return;

@@ -1,6 +1,7 @@
 import { defined } from '../domain/defined.ts';
 import { HOUR_MS } from '../domain/durations.ts';
 import type { HostTrouble, SavedHealth } from '../domain/host-state.ts';
+import { LONGEST_RETRY_AFTER_MS } from '../domain/retry-after.ts';
 import { type FailureReason, longestWindow } from '../domain/status.ts';
 
 /** What a crawl tells about its host; nothing when it was aborted or did not ask the host. */
@@ -99,9 +100,6 @@ const RECOVERY = 0.95;
  * answers ask for less. Each answer weighs `weight`.
  */
 const REFUSED = { share: 0.25, weight: 1 / 16 } as const;
-/** The longest `Retry-After` that a whole host waits for. */
-const LONGEST_RETRY_AFTER_MS = 15 * 60_000;
-
 /**
  * Makes the health of a host of which nothing is known. A host that did not answer for longer than
  * `windowMs`, or than {@link longestWindow} for one reason, is not put aside any more. Each of its URLs is

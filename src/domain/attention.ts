@@ -51,7 +51,7 @@ export const attentionReasons = {
   storage_full:
     'Delete stored results, read them with auto_delete, or wait until some expire. Pages that are kept for deliveries count, too. The operator can raise the quota storage_bytes, or lower RESULT_RETENTION_DAYS. The queue is kept, and crawling resumes by itself.',
   deliveries_fail:
-    'Let the callback URL acknowledge with 200, 201 or 204 in time; send a test delivery to see its answer. Results are kept and posted again until the retries are used up; a replay posts them at once.',
+    'Let the callback URL acknowledge with 200, 201 or 204 in time; send a test delivery to see its answer. Results are kept and posted again until the retries are used up; a replay makes them due at once.',
   crawls_fail:
     'Look at Failures for the reason of each URL. Delete or purge URLs that cannot succeed, or change their parameters and push them again.',
   host_away:

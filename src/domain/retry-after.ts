@@ -1,5 +1,8 @@
 import { DAY_MS } from './durations.ts';
 
+/** The longest time for which one `Retry-After` holds up a whole host or callback URL. */
+export const LONGEST_RETRY_AFTER_MS = 15 * 60_000;
+
 /**
  * Milliseconds that a `Retry-After` (seconds, or a date) asks to wait, at most a day. Undefined for
  * an unusable value.

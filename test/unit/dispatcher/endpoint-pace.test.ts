@@ -151,6 +151,17 @@ test('Retry-After is waited for, whatever the limit', () => {
   expect(pace.state).toBe('steady');
 });
 
+test('one Retry-After holds up a callback URL for 15 minutes at most, and the next answer counts', () => {
+  const pace = createEndpointPace({ ackTimeoutMs: ACK_MS });
+  const dayMs = 86_400_000;
+  pace.end(pace.start(0), { kind: 'overloaded', retryAfterMs: dayMs }, 0);
+  expect([pace.opensAt(0), pace.room(899_999), pace.room(900_000)]).toEqual([900_000, 0, 1]);
+  pace.end(pace.start(900_000), { kind: 'overloaded', retryAfterMs: dayMs }, 900_000);
+  expect(pace.opensAt(900_000)).toBe(1_800_000);
+  pace.end(pace.start(1_800_000), { kind: 'acknowledged', answerMs: 1 }, 1_800_001);
+  expect(pace.room(1_800_001)).toBeGreaterThan(0);
+});
+
 test('a post that was not sent leaves no trace', () => {
   const pace = createEndpointPace({ ackTimeoutMs: ACK_MS });
   pace.end(pace.start(0), undefined, 0);
