@@ -45,16 +45,17 @@ export function deliveryError(
       ? `timeout: no answer within ${limits.ackTimeoutMs} ms after the body was sent`
       : 'timeout: the body was not taken in time';
   }
-  const { status } = answer;
-  if (ACKNOWLEDGED.has(status)) return '';
-  const note = status >= 300 && status < 400 ? ', redirects are not followed' : '';
-  return `status ${status}${note}`;
+  return ACKNOWLEDGED.has(answer.status) ? '' : statusText(answer.status);
 }
 
 /** Why a probe failed; empty on any 2xx. */
 export function probeError(answer: PostAnswer): string {
   if (answer.kind === 'failed') return failureText(answer);
-  return answer.status >= 200 && answer.status < 300 ? '' : `status ${answer.status}`;
+  return answer.status >= 200 && answer.status < 300 ? '' : statusText(answer.status);
+}
+
+function statusText(status: number): string {
+  return `status ${status}${status >= 300 && status < 400 ? ', redirects are not followed' : ''}`;
 }
 
 function failureText({ error }: Extract<PostAnswer, { kind: 'failed' }>): string {

@@ -463,7 +463,7 @@ describe('the probe', () => {
     [{ status: 202 }, true, /^$/],
     [{ status: 204 }, true, /^$/],
     [{ status: 299 }, true, /^$/],
-    [{ redirect: '/hook' }, false, /^status 302$/],
+    [{ redirect: '/hook' }, false, /^status 302, redirects are not followed$/],
     [{ status: 404 }, false, /^status 404$/],
     [{ status: 503 }, false, /^status 503$/],
     [{ reset: true }, false, /^connection_failed: /],
