@@ -7,6 +7,7 @@ import type { AccountStore } from '../store.ts';
 import type { AccountIncrements } from './account-increments.ts';
 import type { AccountDocument, Collections } from './collections.ts';
 import { deleteOne } from './delete-batch.ts';
+import { exists } from './find-ids.ts';
 import { isDuplicate } from './mongo-errors.ts';
 
 /** Accounts and their tokens. */
@@ -110,13 +111,8 @@ export function createAccounts(
     },
 
     async remove(accountId, now) {
-      const crawler = await collections.crawlers.findOne({ accountId }, { projection: { _id: 1 } });
-      if (crawler !== null) throw accountHasCrawlers();
-      const known = await collections.accounts.findOne(
-        { _id: accountId },
-        { projection: { _id: 1 } },
-      );
-      if (known === null) return false;
+      if (await exists(collections.crawlers, { accountId })) throw accountHasCrawlers();
+      if (!(await exists(collections.accounts, { _id: accountId }))) return false;
       // Before the account is removed: a crash in between must not leave its results behind.
       await collections.removedAccounts.updateOne(
         { _id: accountId },

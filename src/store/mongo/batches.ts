@@ -4,6 +4,7 @@ import { DAY_MS } from '../../domain/durations.ts';
 import { chargedRecordBytes } from '../../domain/quotas.ts';
 import type { BatchStore } from '../store.ts';
 import type { BatchDocument, BatchPartDocument, Collections } from './collections.ts';
+import { exists } from './find-ids.ts';
 import type { Lanes } from './lanes.ts';
 import { wakeNow } from './lease.ts';
 import { readPurges } from './queue-reads.ts';
@@ -109,8 +110,7 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
       // Leaving the loop closes the cursor.
       for await (const document of closed) {
         if (document.fenced !== true) await fence(document);
-        const one = { batchId: document._id } as const;
-        if ((await jobs.findOne(one, { projection: { _id: 1 } })) !== null) continue;
+        if (await exists(jobs, { batchId: document._id })) continue;
         found.push(await toBatch(document, now));
         if (found.length === limit) break;
       }
@@ -122,8 +122,7 @@ export function createBatches(collections: Collections, lanes: Lanes): BatchStor
       const expiresAt = new Date(now.getTime() + BATCH_KEPT_MS);
       const completed = await lanes.runExclusive(crawlerId, () =>
         lanes.change(crawlerId, now, async (session, changes) => {
-          const one = { session, projection: { _id: 1 } } as const;
-          if ((await jobs.findOne({ batchId }, one)) !== null) return false;
+          if (await exists(jobs, { batchId }, { session })) return false;
           const { modifiedCount } = await batches.updateOne(
             { _id: batchId, fenced: true, completedAt: { $exists: false } },
             { $set: { completedAt, expiresAt } },
@@ -169,11 +168,8 @@ export async function expireBatches(
     }
     const shown = toWall(time, now);
     const since = new Date(shown.getTime() - BATCH_KEPT_MS);
-    const pushed = await batchParts.findOne(
-      { batchId: _id, lastPushedAt: { $gt: since } },
-      { projection: { _id: 1 } },
-    );
-    const isOver = pushed === null && closedAt === undefined;
+    const isPushed = await exists(batchParts, { batchId: _id, lastPushedAt: { $gt: since } });
+    const isOver = !isPushed && closedAt === undefined;
     const later = new Date(now.getTime() + DAY_MS);
     await batches.updateOne(
       { _id, expiresAt },

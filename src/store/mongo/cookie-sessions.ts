@@ -7,6 +7,7 @@ import {
 } from '../../domain/session-cookies.ts';
 import type { CookieSessionStore, ResultScope } from '../store.ts';
 import type { Collections } from './collections.ts';
+import { findIds } from './find-ids.ts';
 import { isConflict, isDuplicate } from './mongo-errors.ts';
 
 /** The cookies of sessions. */
@@ -16,13 +17,9 @@ export function createCookieSessions({
 }: Pick<Collections, 'cookieSessions' | 'time'>): CookieSessionStore {
   /** Removes the sessions of an account beyond the most it may have. */
   async function bound(accountId: string): Promise<void> {
-    const surplus = await cookieSessions
-      .find({ accountId }, { projection: { _id: 1 } })
-      .sort({ usedAt: -1 })
-      .skip(MAX_SESSIONS)
-      .toArray();
-    if (surplus.length === 0) return;
-    await cookieSessions.deleteMany({ _id: { $in: surplus.map((each) => each._id) } });
+    const newest = { sort: { usedAt: -1 }, skip: MAX_SESSIONS } as const;
+    const surplus = await findIds(cookieSessions, { accountId }, newest);
+    if (surplus.length > 0) await cookieSessions.deleteMany({ _id: { $in: surplus } });
   }
 
   return {

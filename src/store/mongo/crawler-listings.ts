@@ -1,10 +1,10 @@
-import type { Filter } from 'mongodb';
 import { LEAST_STREAK } from '../../domain/attention.ts';
 import { hasNameCharacters } from '../../domain/crawler-name.ts';
 import type { CrawlerOverview, ListingStore } from '../listing-store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import { readParts, sumParts } from './counts-document.ts';
 import { toCounters, toCrawler } from './crawler-document.ts';
+import { findIds } from './find-ids.ts';
 import { readHeldUp } from './hosts.ts';
 
 /** The crawlers of accounts, and those in trouble, with their counters. */
@@ -59,8 +59,8 @@ export function createCrawlerListings(
     async troubled({ queueLimit, heldAccounts }, limit) {
       const isEach = heldAccounts === 'all';
       const [paused, held] = await Promise.all([
-        idsOf(collections, { pausedByMonitor: true }),
-        isEach ? [] : idsOf(collections, { accountId: { $in: [...heldAccounts] } }),
+        findIds(collections.crawlers, { pausedByMonitor: true }),
+        isEach ? [] : findIds(collections.crawlers, { accountId: { $in: [...heldAccounts] } }),
       ]);
       const [counted, heldUp] = await Promise.all([
         troubledCounts(collections, isEach ? 1 : queueLimit, held),
@@ -73,14 +73,6 @@ export function createCrawlerListings(
       return overviews(found);
     },
   };
-}
-
-async function idsOf(
-  { crawlers }: Collections,
-  filter: Filter<CrawlerDocument>,
-): Promise<string[]> {
-  const found = await crawlers.find(filter, { projection: { _id: 1 } }).toArray();
-  return found.map(({ _id }) => _id);
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Collection, Document, Filter, WithId } from 'mongodb';
 import { databaseUnavailable } from '../../domain/errors.ts';
+import { exists } from './find-ids.ts';
 
 /** Tries to delete a document that is there. */
 const MOST_DELETIONS = 20;
@@ -46,8 +47,7 @@ export async function deleteOne<T extends { readonly _id: string }>(
   for (let tries = 0; tries < MOST_DELETIONS; tries += 1) {
     const gone = await collection.findOneAndDelete(filter, { projection });
     if (gone !== null) return gone;
-    const left = await collection.findOne(filter, { projection: { _id: 1 } });
-    if (left === null) return undefined;
+    if (!(await exists(collection, filter))) return undefined;
   }
   throw databaseUnavailable('What is to be deleted is changed all the time. Try again.');
 }

@@ -7,6 +7,7 @@ import { type CountChanges, createCountChanges } from '../count-changes.ts';
 import { type AccountIncrements, createAccountIncrements } from './account-increments.ts';
 import type { Collections, CountsDocument } from './collections.ts';
 import { countsUpdate } from './counts-update.ts';
+import { findIds } from './find-ids.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
 import { readPurges } from './queue-reads.ts';
 import type { Transactions } from './transactions.ts';
@@ -193,12 +194,10 @@ export function createLanes(
     const today = toDay(toWall(time, now));
     const path = `days.${today}.purged`;
     const held = { $add: [zeroed('waiting'), zeroed('retrying')] };
-    const older = await counts
-      .find({ crawlerId, gen: { $lt: gen } }, { projection: { _id: 1 } })
-      .toArray();
+    const older = await findIds(counts, { crawlerId, gen: { $lt: gen } });
     const before = await unblocked(crawlerId, () =>
       Promise.all(
-        older.map(({ _id }) =>
+        older.map((_id) =>
           counts.findOneAndUpdate(
             { _id, gen: { $lt: gen } },
             [

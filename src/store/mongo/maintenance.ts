@@ -2,6 +2,7 @@ import { repairAccounts } from './account-totals.ts';
 import type { Collections } from './collections.ts';
 import { sumParts } from './counts-document.ts';
 import { expire } from './expiry.ts';
+import { findIds } from './find-ids.ts';
 import { gatherParts, moveDays } from './history.ts';
 import type { Lanes } from './lanes.ts';
 import { NO_WORK, setWake } from './lease.ts';
@@ -64,20 +65,15 @@ async function wakeForgotten(collections: Collections, goesOn: () => boolean): P
     where: { $expr: { $gt: [work, 0] } },
   });
   const delivering = sums.filter(({ deliveriesPending }) => deliveriesPending > 0);
-  const idle = await collections.crawlers
-    .find(
-      {
-        _id: { $in: sums.map(({ _id }) => _id) },
-        leaseOwner: null,
-        wakeAt: { $gte: NO_WORK },
-        pausedByMonitor: false,
-        // A pause by the user holds back no deliveries.
-        $or: [{ pausedByUser: false }, { _id: { $in: delivering.map(({ _id }) => _id) } }],
-      },
-      { projection: { _id: 1 } },
-    )
-    .toArray();
-  for (const { _id } of idle) {
+  const idle = await findIds(collections.crawlers, {
+    _id: { $in: sums.map(({ _id }) => _id) },
+    leaseOwner: null,
+    wakeAt: { $gte: NO_WORK },
+    pausedByMonitor: false,
+    // A pause by the user holds back no deliveries.
+    $or: [{ pausedByUser: false }, { _id: { $in: delivering.map(({ _id }) => _id) } }],
+  });
+  for (const _id of idle) {
     if (!goesOn()) return;
     // One at a time: many would take all connections of the process.
     await setWake(collections, _id);

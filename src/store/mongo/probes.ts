@@ -2,6 +2,7 @@ import { toWall } from '../../domain/clock.ts';
 import type { CrawlerStore } from '../store.ts';
 import type { Collections } from './collections.ts';
 import { NOT_SCHEDULED, toCrawler } from './crawler-document.ts';
+import { findIds } from './find-ids.ts';
 
 /** Claims and notes of the probes of callback URLs. */
 export function createProbes(
@@ -11,13 +12,9 @@ export function createProbes(
   return {
     async claimProbes(now, intervalMs, limit) {
       await scheduleFirstProbes(collections, now, intervalMs);
-      const due = await crawlers
-        .find({ probeAt: { $lte: now } }, { projection: { _id: 1 } })
-        .sort({ probeAt: 1 })
-        .limit(limit)
-        .toArray();
-      if (due.length === 0) return [];
-      const ids = due.map((each) => each._id);
+      const first = { sort: { probeAt: 1 }, limit } as const;
+      const ids = await findIds(crawlers, { probeAt: { $lte: now } }, first);
+      if (ids.length === 0) return [];
       const probeAt = new Date(now.getTime() + intervalMs);
       const probeClaim = crypto.randomUUID();
       const move = { $set: { probeAt, probeClaim } };

@@ -1,5 +1,6 @@
 import type { ProxyPoolStore } from '../proxy-pool-store.ts';
 import type { Collections } from './collections.ts';
+import { exists, findIds } from './find-ids.ts';
 import { isInserted } from './mongo-errors.ts';
 
 /** Pools of proxies of accounts. */
@@ -24,19 +25,11 @@ export function createProxyPools({
       }
       if (!(await isInserted(proxyPools.insertOne({ _id: accountId, ...next })))) return false;
       // A removal deletes the account first, and then its pools.
-      if ((await accounts.findOne({ _id: accountId }, { projection: { _id: 1 } })) !== null)
-        return true;
+      if (await exists(accounts, { _id: accountId })) return true;
       await proxyPools.deleteOne({ _id: accountId });
       return false;
     },
 
-    async owners(limit) {
-      const found = await proxyPools
-        .find({}, { projection: { _id: 1 } })
-        .sort({ _id: 1 })
-        .limit(limit)
-        .toArray();
-      return found.map(({ _id }) => _id);
-    },
+    owners: (limit) => findIds(proxyPools, {}, { sort: { _id: 1 }, limit }),
   };
 }

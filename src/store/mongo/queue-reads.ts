@@ -1,5 +1,6 @@
 import type { QueueStore } from '../store.ts';
 import type { Collections } from './collections.ts';
+import { findIds } from './find-ids.ts';
 import { toJob } from './job-document.ts';
 
 /** How often the crawler was purged, and whose it is; null when it is gone. */
@@ -36,14 +37,8 @@ export function createQueueReads(
       }
     },
 
-    async crawlersWithWorkDue(now, limit) {
-      const due = await crawlers
-        .find({ wakeAt: { $lte: now } }, { projection: { _id: 1 } })
-        .sort({ wakeAt: 1 })
-        .limit(limit)
-        .toArray();
-      return due.map((each) => each._id);
-    },
+    crawlersWithWorkDue: (now, limit) =>
+      findIds(crawlers, { wakeAt: { $lte: now } }, { sort: { wakeAt: 1 }, limit }),
 
     async find(crawlerId, rid) {
       const [crawler, document] = await Promise.all([

@@ -1,5 +1,6 @@
 import type { Filter } from 'mongodb';
 import type { Collections, JobDocument } from './collections.ts';
+import { exists } from './find-ids.ts';
 import type { Lanes } from './lanes.ts';
 import { setWake } from './lease.ts';
 import { noteRemoval, sweepUp } from './removal.ts';
@@ -59,8 +60,7 @@ export async function deleteJobs(
   }: Pick<Removal, 'crawlerId' | 'now'> & { readonly rids: readonly string[] },
 ): Promise<string[]> {
   const _id = { $in: [...rids] };
-  const one = { projection: { _id: 1 } } as const;
-  if ((await collections.jobs.findOne({ _id, crawlerId }, one)) === null) return [];
+  if (!(await exists(collections.jobs, { _id, crawlerId }))) return [];
   const which = (gen: number) => ({ _id, $or: [{ state: 'running' as const }, { gen }] });
   return removeJobs(collections, lanes, { crawlerId, which, end: 'deleted', now });
 }

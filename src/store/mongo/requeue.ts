@@ -1,4 +1,5 @@
 import type { Collections } from './collections.ts';
+import { exists } from './find-ids.ts';
 import { orderExpression } from './job-document.ts';
 import type { Lanes } from './lanes.ts';
 
@@ -30,13 +31,11 @@ export async function takeBack(
     await lanes.abort(parts);
     await lanes.unblocked(crawlerId, () => counts.updateMany(ofFormer, { $unset: { epoch: 1 } }));
   }
-  const one = { projection: { _id: 1 } } as const;
-  const [job, delivery] = await Promise.all([
-    jobs.findOne({ ...ofFormer, state: 'running' }, one),
-    deliveries.findOne({ ...ofFormer, state: 'sending' }, one),
+  const [hasJob, hasDelivery] = await Promise.all([
+    exists(jobs, { ...ofFormer, state: 'running' }),
+    exists(deliveries, { ...ofFormer, state: 'sending' }),
   ]);
-  if (job === null && delivery === null) return;
-  await requeue(collections, lanes, former);
+  if (hasJob || hasDelivery) await requeue(collections, lanes, former);
 }
 
 async function requeue(

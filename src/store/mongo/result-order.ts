@@ -3,7 +3,8 @@ import type { Binary, ClientSession } from 'mongodb';
 import { defined } from '../../domain/defined.ts';
 import { startOf } from '../cursor.ts';
 import type { NumberedResult, ResultSelection, ResultStore } from '../store.ts';
-import type { Collections, ResultDocument, ResultOrderDocument } from './collections.ts';
+import type { Collections, ResultOrderDocument } from './collections.ts';
+import { findIds } from './find-ids.ts';
 import type { Lanes } from './lanes.ts';
 import { scopeKey } from './records.ts';
 
@@ -13,8 +14,6 @@ const BATCH = 500;
 const MAX_NOTED = 8;
 /** Batches that one call numbers while it finds nothing of its crawler. */
 const MAX_BATCHES = 20;
-
-type RidOnly = Pick<ResultDocument, '_id'>;
 
 /**
  * The order of a token's results. Several processes end jobs, on clocks of their own, so neither times
@@ -61,20 +60,16 @@ export function createResultOrder(
 
   function numberIn(own: ClientSession, scope: string, last: number): Promise<boolean> {
     const body = async (session: ClientSession): Promise<boolean> => {
-      const found = await results
-        .find<RidOnly>({ scope, seq: 0 }, { projection: { _id: 1 }, session })
-        .sort({ storedAt: 1, _id: 1 })
-        .limit(BATCH)
-        .toArray();
-      if (found.length === 0) return false;
+      const next = { sort: { storedAt: 1, _id: 1 }, limit: BATCH, session } as const;
+      const rids = await findIds(results, { scope, seq: 0 }, next);
+      if (rids.length === 0) return false;
       const { modifiedCount } = await resultOrders.updateOne(
         { _id: scope, last },
-        { $set: { last: last + found.length } },
+        { $set: { last: last + rids.length } },
         { session },
       );
       // When another process has taken these numbers, its results are read next.
       if (modifiedCount === 0) return true;
-      const rids = found.map(({ _id }) => _id);
       const place = { $indexOfArray: [{ $literal: rids }, '$_id'] };
       await results.updateMany(
         { _id: { $in: rids }, scope, seq: 0 },

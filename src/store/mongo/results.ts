@@ -6,6 +6,7 @@ import { createRid } from '../../domain/rid.ts';
 import { parsePageStart, ridsPage } from '../cursor.ts';
 import type { ResultScope, ResultStore } from '../store.ts';
 import type { Collections, ResultDocument } from './collections.ts';
+import { findIds } from './find-ids.ts';
 import type { Lanes } from './lanes.ts';
 import { isInserted } from './mongo-errors.ts';
 import { behind } from './read-part.ts';
@@ -30,10 +31,8 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
   }
 
   async function heldRids(scope: ResultScope): Promise<Set<string>> {
-    const held = await collections.results
-      .find({ scope: scopeKey(scope), heldUntil: { $exists: true } }, { projection: { _id: 1 } })
-      .toArray();
-    return new Set(held.map(({ _id }) => _id));
+    const held = { scope: scopeKey(scope), heldUntil: { $exists: true } };
+    return new Set(await findIds(collections.results, held));
   }
 
   return {
@@ -95,10 +94,7 @@ export function createResults(collections: Collections, lanes: Lanes): ResultSto
         { _id: { $in: [...rids] }, scope: scopeKey(scope), heldUntil: null },
         { $set: { heldUntil: until, heldBy } },
       );
-      const held = await collections.results
-        .find({ _id: { $in: [...rids] }, heldBy }, { projection: { _id: 1 } })
-        .toArray();
-      return new Set(held.map(({ _id }) => _id));
+      return new Set(await findIds(collections.results, { _id: { $in: [...rids] }, heldBy }));
     },
 
     async release(scope, rids) {

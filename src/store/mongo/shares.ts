@@ -3,6 +3,7 @@ import { isShare, type ShareStore, type Sharing } from '../share-store.ts';
 import type { Lease } from '../store.ts';
 import type { Collections, CrawlerDocument } from './collections.ts';
 import type { ShareDocument } from './crawler-document.ts';
+import { findIds } from './find-ids.ts';
 import { currentLease } from './lease.ts';
 
 /** The fields of a crawler that say how it is shared. */
@@ -105,11 +106,9 @@ export function createShares({ crawlers }: Collections): ShareStore {
     },
 
     async endOf(processId, now) {
-      const led = await crawlers
-        // The index of wake times has the leased ones at the ends of their leases.
-        .find({ wakeAt: { $gt: now }, leaseOwner: processId }, { projection: { _id: 1 } })
-        .toArray();
-      const crawlerIds = led.map(({ _id }) => _id);
+      // The index of wake times has the leased ones at the ends of their leases.
+      const led = { wakeAt: { $gt: now }, leaseOwner: processId };
+      const crawlerIds = await findIds(crawlers, led);
       await crawlers.updateMany(
         { _id: { $in: crawlerIds }, leaseOwner: processId },
         { $set: { leaseUntil: now, wakeAt: now } },

@@ -6,6 +6,7 @@ import type { ResultScope, ResultTotals } from '../store.ts';
 import { WRITTEN_MS } from './account-increments.ts';
 import type { Collections } from './collections.ts';
 import { deleteBatch } from './delete-batch.ts';
+import { findIds } from './find-ids.ts';
 import { scopeKey } from './records.ts';
 
 /**
@@ -100,10 +101,7 @@ export async function measureStored(collections: Collections, accountId: string)
     { projection: { storedBytes: 1 } },
   );
   if (before === null) return;
-  const crawlers = await collections.crawlers
-    .find({ accountId }, { projection: { _id: 1 } })
-    .map(({ _id }) => _id)
-    .toArray();
+  const crawlers = await findIds(collections.crawlers, { accountId });
   const scope = { $in: scopeKeys(accountId) };
   const results = await sumUp(collections.results, 'time_size', { scope });
   const screenshots = await sumUp(collections.screenshots, 'account_size', { accountId });

@@ -3,6 +3,7 @@ import { toWall } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Collections, CrawlerDocument, UniqueKeyDocument } from './collections.ts';
+import { findIds } from './find-ids.ts';
 import { Fenced } from './lanes.ts';
 import { isDuplicate } from './mongo-errors.ts';
 
@@ -97,11 +98,7 @@ async function stillHeld(
 ): Promise<UniqueKeyDocument[]> {
   const current = keys.filter(({ gen }) => gen === purges);
   const rids = current.filter(({ expiresAt }) => expiresAt === undefined).map(({ rid }) => rid);
-  const found =
-    rids.length === 0
-      ? []
-      : await jobs.find({ _id: { $in: rids } }, { projection: { _id: 1 } }).toArray();
-  const queued = new Set(found.map(({ _id }) => _id));
+  const queued = new Set(rids.length === 0 ? [] : await findIds(jobs, { _id: { $in: rids } }));
   const shown = toWall(time, now);
   return current.filter(({ rid, expiresAt }) =>
     expiresAt === undefined ? queued.has(rid) : expiresAt > shown,
