@@ -1,8 +1,8 @@
-import type { Binary } from 'mongodb';
+import type { Binary, UpdateFilter } from 'mongodb';
 import { mergeStreaks, type Streaks } from '../../domain/attention.ts';
 import type { CrawlerMoments } from '../../domain/crawler.ts';
-import { addDays, type DayCounts } from '../../domain/stats.ts';
-import { type Counter, counters } from '../count-changes.ts';
+import { addDays, type DayCounts, toDay } from '../../domain/stats.ts';
+import { type CountChanges, type Counter, counters } from '../count-changes.ts';
 import type { Collections } from './collections.ts';
 
 /**
@@ -168,4 +168,32 @@ export function dayIncrements(
     ...Object.entries(byCbStatus).map(([status, n]) => [`${path}.byCbStatus.${status}`, n]),
     ...Object.entries(times).map(([bucket, n]) => [`${path}.times.${bucket}`, n]),
   ]) as Record<string, number>;
+}
+
+/** The update that writes changes which happened at `now`. */
+export function countsUpdate(
+  { sums, day, moments, streaks }: CountChanges,
+  now: Date,
+): UpdateFilter<CountsDocument> {
+  const date = toDay(now);
+  const $inc: Record<string, number> = {
+    ...Object.fromEntries([...sums].filter(([, by]) => by !== 0)),
+    ...(day === undefined ? {} : dayIncrements(`days.${date}`, day)),
+  };
+  const $max = Object.fromEntries([...moments].map((moment) => [`last.${moment}`, now]));
+  const $min: Record<string, unknown> = day === undefined ? {} : { firstDay: date };
+  const $set: Record<string, string> = {};
+  const $unset: Record<string, ''> = {};
+  for (const { kind, failed } of streaks) {
+    const path = `failing.${kind}`;
+    if (failed === undefined) $unset[path] = '';
+    else {
+      $inc[`${path}.count`] = failed.count;
+      $min[`${path}.since`] = now;
+      $max[`${path}.at`] = now;
+      $set[`${path}.error`] = failed.error;
+    }
+  }
+  const operators = Object.entries({ $inc, $max, $min, $set, $unset });
+  return Object.fromEntries(operators.filter(([, changes]) => Object.keys(changes).length > 0));
 }

@@ -6,7 +6,7 @@ import { toDay } from '../../domain/stats.ts';
 import { type CountChanges, createCountChanges } from '../count-changes.ts';
 import { type AccountIncrements, createAccountIncrements } from './account-increments.ts';
 import type { Collections, CountsDocument } from './collections.ts';
-import { countsUpdate } from './counts-update.ts';
+import { countsUpdate } from './counts-document.ts';
 import { findIds } from './find-ids.ts';
 import { createKeyedMutex } from './keyed-mutex.ts';
 import { readPurges } from './queue-reads.ts';

@@ -4,8 +4,7 @@ import { type DayCounts, toDay } from '../../domain/stats.ts';
 import { type EndedJob, tallyEnd } from '../../domain/tally.ts';
 import { hostOf } from '../../domain/target-url.ts';
 import { createCountChanges } from '../count-changes.ts';
-import { dayIncrements } from './counts-document.ts';
-import { countsUpdate } from './counts-update.ts';
+import { countsUpdate, dayIncrements } from './counts-document.ts';
 import type { Transactions } from './transactions.ts';
 
 // Version 5: counters are in parts of their own, and nothing is half done any more. Before, the
