@@ -6,7 +6,7 @@ type Process = Pick<BrowserProcess, 'pid' | 'kind' | 'cpuSeconds' | 'messageSeco
 /** Looks without a reply until a browser is taken for flooded: two seconds. */
 const FLOODED_LOOKS = 4;
 /** Looks after a page was ended until another may be: the browser still takes what it has sent. */
-const REST_LOOKS = 20;
+const REST_LOOKS = 8;
 /**
  * What taking messages costs a flooded browser at least in these looks, and what sending them costs
  * the page. On a busy machine it takes longer. A browser that encodes a large picture replies to

@@ -44,7 +44,7 @@ test('of a browser without a reply for two seconds, the page that works most is 
 });
 
 test('another is ended only when the browser had time for what the first has sent', async () => {
-  expect(await ended(26, flood)).toEqual({ 4: SECOND, 24: SECOND });
+  expect(await ended(14, flood)).toEqual({ 4: SECOND, 12: SECOND });
 });
 
 test('nothing is ended when the browser replies, or after it has', async () => {
