@@ -37,16 +37,21 @@ export function createOpenConnections(server: Server, idleSessionMs: number): Op
     },
     trackSession(session) {
       let streams = 0;
+      // Node holds a session until its own timer has ended, even when it was closed long before.
+      const idle = setTimeout(() => {
+        if (streams === 0) session.close();
+      }, idleSessionMs).unref();
       sessions.add(session);
-      session.once('close', () => sessions.delete(session));
+      session.once('close', () => {
+        sessions.delete(session);
+        clearTimeout(idle);
+      });
       session.on('stream', (stream) => {
         streams += 1;
         stream.once('close', () => {
           streams -= 1;
+          if (streams === 0 && sessions.has(session)) idle.refresh();
         });
-      });
-      session.setTimeout(idleSessionMs, () => {
-        if (streams === 0) session.close();
       });
       if (isClosing) session.close();
     },

@@ -226,7 +226,7 @@ export function createService(deps: ServiceDeps): Service {
     maxBodyBytes: settings.maxBodyBytes,
   });
   const budgets = createProxyBudgets({ stats: store.stats, clock, logger });
-  const ladders = createLadders({ usablePools, clock, logger });
+  const ladders = createLadders({ usablePools, operators: deps.waysOut.pools, clock, logger });
   const crawlJobs = createCrawlJobs({ crawling, ladders, budgets, clock, retentionDays });
   const crawlTimes = createCrawlTimes();
   const dispatcher = wireDispatcher(deps, { access, crawlJobs, quotas, crawlTimes });

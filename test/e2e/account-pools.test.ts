@@ -121,6 +121,9 @@ describe('a pool of an account', () => {
       rung: 'pool:high',
       climbed: 'direct forbidden, pool:low forbidden',
     });
+    const metrics = (await app.rest('GET', '/metrics')).text;
+    expect(metrics).toContain('queued_crawler_rung_tries_total{rung="pool:other",end="page"} 1');
+    expect(metrics).not.toMatch(/pool:(low|high)/);
     const usual = await createCrawler(app, 'usual', { proxy: 'low' });
     await usual.stored(await usual.push(`${site.url}/page/1`));
     expect(site.seen.at(-1)?.from).toBe('127.0.0.11');

@@ -5,7 +5,7 @@ import { getOrInsert } from '../../domain/get-or-insert.ts';
 import type { QueuedJob } from '../../domain/job.ts';
 import type { Logger } from '../../domain/logger.ts';
 import { createLruMap } from '../../domain/lru-map.ts';
-import { DIRECT } from '../../domain/proxy-pools.ts';
+import { DIRECT, type ProxyPool } from '../../domain/proxy-pools.ts';
 import { parseRungs, type Rung } from '../../domain/rungs.ts';
 import { BLOCKS, parseSuccessCodes } from '../../domain/status.ts';
 import type { PoliteCrawl } from './crawling.ts';
@@ -39,7 +39,7 @@ export interface RungNumbers {
 export interface Ladders {
   /** Undefined if the crawler has no ladder, or the push has chosen a way out itself. */
   start(job: QueuedJob, crawler: Crawler): Promise<RungTry | undefined>;
-  /** By the name of the rung. */
+  /** By the name of the rung; rungs of pools of accounts together, as those of the pool `other`. */
   numbers(): ReadonlyMap<string, Readonly<RungNumbers>>;
 }
 
@@ -73,6 +73,7 @@ interface KnownHost {
 /** Makes the choice; no host is known to block. */
 export function createLadders(deps: {
   readonly usablePools: Pick<UsablePools, 'of'>;
+  readonly operators: readonly Pick<ProxyPool, 'name'>[];
   readonly clock: Clock;
   readonly logger: Logger;
 }): Ladders {
@@ -92,8 +93,12 @@ export function createLadders(deps: {
     }));
   }
 
-  function count(rung: Rung, what: keyof RungNumbers): void {
-    getOrInsert(numbers, rung.name, () => ({ pages: 0, blocks: 0, failures: 0 }))[what] += 1;
+  /** Accounts make any number of pools, whose names others are not to see. */
+  const counted = new Set([DIRECT, ...deps.operators.map(({ name }) => name)]);
+
+  function count({ name, inBrowser, pool }: Rung, what: keyof RungNumbers): void {
+    const shown = counted.has(pool) ? name : `${inBrowser ? 'browser:' : ''}pool:other`;
+    getOrInsert(numbers, shown, () => ({ pages: 0, blocks: 0, failures: 0 }))[what] += 1;
   }
 
   /** The rungs that a job can take, as a pool may have been removed, and a browser only loads pages. */
