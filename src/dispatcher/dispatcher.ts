@@ -39,8 +39,8 @@ export interface Dispatcher {
   /** Aborts all work in this process for a crawler that was removed; results are dropped. */
   abortCrawler(crawlerId: string): void;
   activity(): DispatcherActivity;
-  /** What this process knows of the hosts of a crawler. */
-  hostStates(crawlerId: string): HostState[];
+  /** What this process knows of the hosts of a crawler; undefined if it has forgotten them. */
+  hostStates(crawlerId: string): HostState[] | undefined;
   /** Hosts that are not reached, and hosts that asked for fewer requests, as this process knows. */
   troubledHosts(): { readonly away: number; readonly slow: number };
   /** Saves what it knows of hosts; called when nothing runs any more. */

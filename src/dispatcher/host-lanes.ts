@@ -23,7 +23,7 @@ import {
   startAt,
 } from './host-lane.ts';
 import type { HostChange, HostNews } from './host-news.ts';
-import { busyDigitsOf, statesOf, troubledOf } from './host-states.ts';
+import { createHostStates, type HostStates } from './host-states.ts';
 import { createHostTallies } from './host-tallies.ts';
 import { createIdleLanes } from './idle-lanes.ts';
 import { createLaneOrder } from './lane-order.ts';
@@ -35,7 +35,7 @@ import { createUrgentLanes } from './urgent-lanes.ts';
  * in turn by the time that their crawls hold them, so a slow host gets its part and no more. A host
  * that bears no more crawls now is left out until it does.
  */
-export interface HostLanes extends HostChoice {
+export interface HostLanes extends HostChoice, HostStates {
   readonly isIdle: boolean;
   /**
    * Jobs in lanes that may start a crawl now. While `othersWait`, one of each lane that has no crawl
@@ -88,14 +88,10 @@ export interface HostLanes extends HostChoice {
    * after its delay.
    */
   gained(digits: readonly string[], nowMs: number): void;
-  /** The digits of hosts that are being crawled, or for whose robots.txt it is too soon. */
-  busyDigits(nowMs: number): Set<string>;
-  /** How many hosts are in trouble. */
-  troubled(): { readonly away: number; readonly slow: number };
+  /** Forgets hosts without jobs that are in no trouble, and whose delay is over. */
+  forgetOrdinary(nowMs: number): void;
   /** Leaves the pace group; nothing is known after that. */
   close(): void;
-  /** What is known of the hosts that were crawled last, and of those in trouble. */
-  states(nowMs: number): HostState[];
   /** Takes in what other processes know, unless a crawl here has ended later. */
   learn(states: readonly HostState[], nowMs: number): void;
 }
@@ -216,8 +212,8 @@ export function createHostLanes(
   }
 
   /** Forgets a lane of which nothing has to be known. */
-  function closeIdle(lane: Lane, nowMs: number): void {
-    if (!isNeeded(lane, virtualMs, nowMs)) forget(lane);
+  function closeIdle(lane: Lane, nowMs: number, leastMs = virtualMs): void {
+    if (!isNeeded(lane, leastMs, nowMs)) forget(lane);
   }
 
   const mayTry = (): boolean =>
@@ -281,9 +277,11 @@ export function createHostLanes(
       gained(DIGITS.host.split(''), Math.max(formerMs, ownMs));
     },
     gained,
-    busyDigits: (nowMs) => busyDigitsOf(lanes, nowMs),
-    troubled: () => troubledOf(lanes),
-    states: (nowMs) => statesOf(lanes, tallies, nowMs),
+    forgetOrdinary(nowMs) {
+      // Whether one has had more than its part counts while others have jobs.
+      for (const lane of lanes.values()) closeIdle(lane, nowMs, Number.POSITIVE_INFINITY);
+    },
+    ...createHostStates({ lanes, tallies, resting }),
     learn(states, nowMs) {
       for (const { host, health, robotsDelayMs = 0, lastMs } of states) {
         const isOver = health === undefined || health.untilMs + FORGET_TROUBLE_MS < nowMs;

@@ -17,8 +17,8 @@ import { createHostLanes, type HostLanes } from './host-lanes.ts';
 export interface HostMemory {
   /** The lanes of a crawler. What others have saved is added once it is read. */
   lanesOf(crawlerId: string): HostLanes;
-  /** What is known here; nothing of a crawler that had no run here. */
-  states(crawlerId: string): HostState[];
+  /** What is known here; undefined for a crawler that had no run here, or was forgotten. */
+  states(crawlerId: string): HostState[] | undefined;
   /** Hosts in trouble, of all crawlers. */
   troubled(): { readonly away: number; readonly slow: number };
   /** Saves what was not saved. */
@@ -45,6 +45,8 @@ interface KnownLanes {
 
 /** Crawlers without a run whose hosts are remembered. Those of further ones are read from their report. */
 const MAX_CRAWLERS = 100;
+/** What their hosts may take together: 80 MB. See `HostLanes.weight`. */
+const MAX_WEIGHT = 20_000;
 /** Delay between a crawl and the next report, which is one write for all crawlers. */
 const SAVE_MS = 5_000;
 /** The next count of a queue by host waits for this multiple of the time that the last one took. */
@@ -61,12 +63,8 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   const changed = new Set<string>();
   const memory = createLruMap<string, KnownLanes>({
     maxEntries: MAX_CRAWLERS,
-    // What is evicted is in the last report.
-    isPinned: ({ crawlerId, lanes }) => !lanes.isIdle || lanes.isWatched || changed.has(crawlerId),
-    onEvict({ lanes }) {
-      if (lanes.opensAt(nowMs()) !== undefined) forgottenMs = nowMs();
-      lanes.close();
-    },
+    isPinned: isInUse,
+    onEvict: forget,
   });
   /** The longest hosts of queues that were counted. */
   const longest = createLruMap<string, Counted>({ maxEntries: MAX_COUNTED });
@@ -76,6 +74,34 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   let saving: Promise<void> | undefined;
 
   const nowMs = (): number => clock.now().getTime();
+
+  /** Whether it has a run, or something that no report has. */
+  function isInUse({ crawlerId, lanes }: KnownLanes): boolean {
+    return !lanes.isIdle || lanes.isWatched || changed.has(crawlerId);
+  }
+
+  function forget({ lanes }: KnownLanes): void {
+    if (lanes.opensAt(nowMs()) !== undefined) forgottenMs = nowMs();
+    lanes.close();
+  }
+
+  /**
+   * Forgets ordinary hosts of the crawlers that are not in use. If the others are too many, forgets the
+   * crawlers that were used the longest ago.
+   */
+  function forgetUnused(): void {
+    const unused = Array.from(memory.entries(), ([, known]) => known).filter(
+      (known) => !isInUse(known),
+    );
+    for (const { lanes } of unused) lanes.forgetOrdinary(nowMs());
+    let weight = unused.reduce((sum, { lanes }) => sum + lanes.weight(), 0);
+    for (const known of unused) {
+      if (weight <= MAX_WEIGHT) return;
+      weight -= known.lanes.weight();
+      memory.delete(known.crawlerId);
+      forget(known);
+    }
+  }
 
   /** Learns what others have saved, and with `own` what this process has saved and forgotten. */
   async function learn({ crawlerId, lanes }: KnownLanes, own = false): Promise<void> {
@@ -167,6 +193,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
       const known = memory.get(crawlerId);
       if (known !== undefined) await learn(known);
     }
+    forgetUnused();
     if (!isClosed) void countOne();
   }
 
@@ -182,6 +209,8 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
 
   return {
     lanesOf(crawlerId) {
+      // Also without a crawl: what is read from reports takes memory, too.
+      saveSoon();
       const known = memory.get(crawlerId);
       if (known !== undefined) return known.lanes;
       const lanes = createHostLanes(
@@ -197,7 +226,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
       void learn(made, true);
       return lanes;
     },
-    states: (crawlerId) => memory.get(crawlerId)?.lanes.states(nowMs()) ?? [],
+    states: (crawlerId) => memory.get(crawlerId)?.lanes.states(nowMs()),
     troubled() {
       const count = { away: 0, slow: 0 };
       for (const [, { lanes }] of memory.entries()) {

@@ -2,9 +2,40 @@ import { defined } from '../domain/defined.ts';
 import type { HostState } from '../domain/host-state.ts';
 import type { Lane } from './host-lane.ts';
 import type { HostTallies } from './host-tallies.ts';
+import type { RestingHosts } from './resting-hosts.ts';
+
+/** What the lanes of a crawler tell to others than its run. */
+export interface HostStates {
+  /** The digits of hosts that are being crawled, or for whose robots.txt it is too soon. */
+  busyDigits(nowMs: number): Set<string>;
+  /** How many hosts are in trouble. */
+  troubled(): { readonly away: number; readonly slow: number };
+  /** What is known of the hosts that were crawled last, and of those in trouble. */
+  states(nowMs: number): HostState[];
+  /** The memory that the hosts take, in lanes of 4 KB. */
+  weight(): number;
+}
+
+/** The memory of a resting host, or of the numbers of a host, in lanes. */
+const LIGHT = 0.1;
+
+/** Makes it for the lanes of a crawler. */
+export function createHostStates(deps: {
+  readonly lanes: ReadonlyMap<string, Lane>;
+  readonly tallies: HostTallies;
+  readonly resting: Pick<RestingHosts, 'size'>;
+}): HostStates {
+  const { lanes, tallies, resting } = deps;
+  return {
+    busyDigits: (nowMs) => busyDigitsOf(lanes, nowMs),
+    troubled: () => troubledOf(lanes),
+    states: (nowMs) => statesOf(lanes, tallies, nowMs),
+    weight: () => lanes.size + LIGHT * (resting.size + tallies.size),
+  };
+}
 
 /** What is known of the hosts that were crawled last, are being crawled or are in trouble. */
-export function statesOf(
+function statesOf(
   lanes: ReadonlyMap<string, Lane>,
   tallies: HostTallies,
   nowMs: number,
@@ -30,8 +61,7 @@ export function statesOf(
   });
 }
 
-/** How many hosts are in trouble. */
-export function troubledOf(lanes: ReadonlyMap<string, Lane>): {
+function troubledOf(lanes: ReadonlyMap<string, Lane>): {
   readonly away: number;
   readonly slow: number;
 } {
@@ -42,8 +72,7 @@ export function troubledOf(lanes: ReadonlyMap<string, Lane>): {
   return count;
 }
 
-/** The digits of hosts that are being crawled, or for whose robots.txt it is too soon. */
-export function busyDigitsOf(lanes: ReadonlyMap<string, Lane>, nowMs: number): Set<string> {
+function busyDigitsOf(lanes: ReadonlyMap<string, Lane>, nowMs: number): Set<string> {
   const busy = new Set<string>();
   for (const { running, gate, pace, robotsDelayMs, digit } of lanes.values()) {
     // Who gets a host waits for the delay of the settings, and may not know that of robots.txt.

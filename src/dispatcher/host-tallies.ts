@@ -3,6 +3,7 @@ import { createLruMap } from '../domain/lru-map.ts';
 
 /** What has become of the crawls of each host, for people. */
 export interface HostTallies {
+  readonly size: number;
   /** A try has ended. */
   note(host: string, tookMs: number, failure: string | undefined, nowMs: number): void;
   /** When a try last ended; 0 for never. */
@@ -44,6 +45,9 @@ export function createHostTallies(): HostTallies {
   }
 
   return {
+    get size() {
+      return tallies.size;
+    },
     note(host, tookMs, failure, nowMs) {
       const tally = tallies.get(host) ?? {
         tries: 0,

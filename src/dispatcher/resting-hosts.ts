@@ -23,6 +23,7 @@ export interface RestingHost {
  * by the last crawl. A tenth of what a lane takes.
  */
 export interface RestingHosts {
+  readonly size: number;
   has(host: string): boolean;
   /** Whether the next crawl is a try of a host that is put aside. */
   needsTry(host: string): boolean;
@@ -77,6 +78,9 @@ export function createRestingHosts(): RestingHosts {
   }
 
   return {
+    get size() {
+      return hosts.size;
+    },
     has: (host) => hosts.has(host),
     needsTry: (host) => needsTry(hosts.get(host)),
     isClosed: (host, nowMs) => (hosts.get(host)?.untilMs ?? nowMs) > nowMs,

@@ -85,11 +85,14 @@ export function createHostReads(deps: {
   /** What all processes know, with what this one knows now. */
   async function states(crawlerId: string): Promise<Map<string, HostState>> {
     const reports = await hosts.reports(crawlerId);
-    const others = reports.filter(({ processId }) => processId !== deps.processId);
+    const here = deps.dispatcher.hostStates(crawlerId);
+    // What this process has forgotten is in its report.
+    const saved = reports.filter(
+      ({ processId }) => here === undefined || processId !== deps.processId,
+    );
     const found = new Map<string, HostState>();
-    const here = { hosts: deps.dispatcher.hostStates(crawlerId) };
     const now = clock.now().getTime();
-    for (const told of [here, ...others].flatMap((report) => report.hosts)) {
+    for (const told of [...(here ?? []), ...saved.flatMap((report) => report.hosts)]) {
       // A process that works on the crawler no more has left the rate that it had measured last.
       const isOver = now - told.lastMs > RATE_MS;
       const state = isOver ? { ...told, perSecond: 0 } : told;

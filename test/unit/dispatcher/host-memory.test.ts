@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { HostAnswer } from '../../../src/dispatcher/host-health.ts';
 import { createHostMemory } from '../../../src/dispatcher/host-memory.ts';
 import type { HostReport, HostStore } from '../../../src/store/store.ts';
 import { silentLogger } from '../../support/loggers.ts';
@@ -177,5 +178,102 @@ test('a wait for a proxy is not taken from a report: the crawler may have change
   lanes.keep({ accountId: 'a', politeness: undefined, retryWindowHours: 48 });
   await vi.advanceTimersByTimeAsync(0);
   expect(lanes.states(now)).toEqual([]);
+  await memory.close();
+});
+
+test('ordinary hosts are forgotten after the run, and those in trouble or with a delay are kept', async () => {
+  const hosts = { reports: async () => [], save: async () => undefined };
+  const memory = memoryOf(hosts);
+  const lanes = memory.lanesOf('first');
+  const politeness = {
+    maxPerHost: 0,
+    delayMs: 0,
+    robotsTxt: false,
+    hosts: [{ pattern: 'paced.example', delayMs: 60_000, paused: false }],
+  };
+  lanes.keep({ accountId: 'a', politeness, retryWindowHours: 48 });
+  const unwatch = lanes.watch(
+    () => undefined,
+    () => undefined,
+  );
+  const crawl = (host: string, answer: HostAnswer) => {
+    const job = { rid: host, host } as never;
+    lanes.add(job);
+    lanes.started(job, Date.now());
+    vi.advanceTimersByTime(1);
+    lanes.ended(host, { answer }, Date.now());
+  };
+  for (let n = 0; n < 50; n += 1) crawl(`host-${n}.example`, { kind: 'answered' });
+  for (let n = 0; n < 3; n += 1) crawl('gone.example', { kind: 'away', reason: 'timeout' });
+  crawl('busy.example', { kind: 'slow', retryAfterMs: 300_000 });
+  crawl('paced.example', { kind: 'answered' });
+  const pacedMs = Date.now() - 1;
+  await vi.advanceTimersByTimeAsync(6_000);
+  expect(lanes.weight()).toBe(53);
+  unwatch();
+  memory.lanesOf('second');
+  await vi.advanceTimersByTimeAsync(6_000);
+  expect(memory.lanesOf('first')).toBe(lanes);
+  expect(lanes.weight()).toBe(3);
+  expect(lanes.states(Date.now())).toMatchObject([
+    { host: 'gone.example', health: { kind: 'away' } },
+    { host: 'busy.example', health: { kind: 'slow' } },
+  ]);
+  const job = { rid: 'next', host: 'paced.example' } as never;
+  lanes.add(job);
+  expect(lanes.nextAt(Date.now())).toBe(pacedMs + 60_000);
+  lanes.remove(job);
+  await vi.advanceTimersByTimeAsync(60_000);
+  memory.lanesOf('second');
+  await vi.advanceTimersByTimeAsync(6_000);
+  expect(lanes.weight()).toBe(2);
+  await memory.close();
+});
+
+test('the hosts of all crawlers without a run are bounded together', async () => {
+  const none = { running: 0, tries: 3, tookMs: 9, failures: {}, perSecond: 0 };
+  const nowMs = Date.now();
+  const health = {
+    kind: 'away',
+    reason: 'timeout',
+    failures: 3,
+    spacingMs: 0,
+    untilMs: nowMs + 60_000,
+    awaySinceMs: nowMs,
+    asideMs: 60_000,
+  } as const;
+  const gone = Array.from({ length: 2_000 }, (_, n) => ({
+    ...none,
+    host: `gone-${n}.example`,
+    lastMs: nowMs,
+    health,
+  }));
+  const hosts = {
+    reports: async (crawlerId: string) => [{ crawlerId, processId: 'p', hosts: gone }],
+    save: async () => undefined,
+  };
+  const memory = memoryOf(hosts);
+  const open = (crawlerId: string) => {
+    const lanes = memory.lanesOf(crawlerId);
+    lanes.keep({ accountId: 'a', politeness: undefined, retryWindowHours: 48 });
+    return lanes;
+  };
+  const crawlerIds = Array.from({ length: 15 }, (_, n) => `crawler-${n}`);
+  const [first] = crawlerIds.map(open);
+  const unwatch = first?.watch(
+    () => undefined,
+    () => undefined,
+  );
+  await vi.advanceTimersByTimeAsync(0);
+  expect(memory.troubled().away).toBe(15 * 2_000);
+  await vi.advanceTimersByTimeAsync(5_001);
+  // The first one has a run. Of the others, 20,000 hosts are kept: those that were used last.
+  const known = crawlerIds.filter((crawlerId) => memory.states(crawlerId) !== undefined);
+  expect(known).toEqual(['crawler-0', ...crawlerIds.slice(5)]);
+  // What was forgotten is read again when it is needed.
+  const again = open('crawler-1');
+  await vi.advanceTimersByTimeAsync(0);
+  expect(again.troubled().away).toBe(2_000);
+  unwatch?.();
   await memory.close();
 });
