@@ -40,8 +40,9 @@ const REPLY_BYTES = 16_384;
 /**
  * Connects to the proxy and asks it to connect to the host. A proxy that the operator chose may have
  * a private address. Rejects with `no_socket`, and with `proxy_failed` when the proxy is not reached or may not be, refuses
- * the credentials or does not speak its protocol. Rejects with `proxy_refused` when it does not
- * connect to the host. The socket is paused.
+ * the credentials or does not speak its protocol. Rejects with `proxy_refused` for whatever the host
+ * can cause: the proxy does not connect to it, or ends the connection once it was asked to. The
+ * socket is paused.
  */
 export async function openTunnel(request: TunnelRequest): Promise<Socket> {
   const proxy = URL.parse(request.proxyUrl);
@@ -78,8 +79,8 @@ async function askConnect(
     const isOwn = status === '' || status === '407';
     throw httpError(isOwn ? 'proxy_failed' : 'proxy_refused');
   }
-  // The target is silent until it is asked.
-  if (rest.length > 0) throw httpError('proxy_failed');
+  // A target of HTTP is silent until it is asked; this is another one, or the proxy itself.
+  if (rest.length > 0) throw httpError('proxy_refused');
 }
 
 async function connectToProxy(proxy: URL, request: TunnelRequest): Promise<Socket> {
@@ -144,7 +145,7 @@ async function readReply(socket: Socket): Promise<{ head: string; rest: Buffer }
       resolve({ head: read.subarray(0, end).toString('latin1'), rest: read.subarray(end + 4) });
     else if (read.length > REPLY_BYTES) reject(httpError('proxy_failed'));
   };
-  const onEnd = (): void => reject(httpError('proxy_failed'));
+  const onEnd = (error?: unknown): void => reject(httpError('proxy_refused', error));
   socket.on('data', onData).once('end', onEnd).once('error', onEnd).once('close', onEnd);
   try {
     return await promise;

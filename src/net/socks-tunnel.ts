@@ -5,7 +5,8 @@ import { decodeUserInfo } from './url-parts.ts';
 
 /**
  * Asks a SOCKS5 proxy (RFC 1928, 1929) to connect to the host. Rejects with `proxy_refused` when it
- * answers that it does not, else with `proxy_failed`. The socket is paused then.
+ * answers that it does not, or ends the connection once it was asked to. Rejects with `proxy_failed`
+ * before that, and when it speaks another protocol. The socket is paused then.
  */
 export async function askSocks(
   socket: Socket,
@@ -17,10 +18,14 @@ export async function askSocks(
     username: decodeUserInfo(username),
     password: decodeUserInfo(password),
   });
+  let isAsked = false;
   // An error that comes after the answer is the connection's own.
   client.on('error', reject);
-  client.on('close', () => reject(httpError('proxy_failed')));
-  client.on('authenticated', () => client.connect(host, port));
+  client.on('close', () => reject(httpError('connection_failed')));
+  client.on('authenticated', () => {
+    isAsked = true;
+    client.connect(host, port);
+  });
   client.on('connected', () => {
     socket.pause();
     resolve();
@@ -29,8 +34,7 @@ export async function askSocks(
   try {
     await promise;
   } catch (error) {
-    const refuses = errorCode(error).startsWith('UND_ERR_SOCKS5_REPLY_');
     const isVersion = errorCode(error) === 'UND_ERR_SOCKS5_REPLY_VERSION';
-    throw httpError(refuses && !isVersion ? 'proxy_refused' : 'proxy_failed', error);
+    throw httpError(isAsked && !isVersion ? 'proxy_refused' : 'proxy_failed', error);
   }
 }

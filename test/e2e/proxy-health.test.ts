@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { ADMIN, JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/listen.ts';
@@ -36,7 +36,7 @@ async function activityOf(crawler: Awaited<ReturnType<typeof createCrawler>>) {
 }
 
 describe('a proxy that fails', () => {
-  test.each<ProxyFault | 'nobody'>(['nobody', 'login', 'closes', 'page'])(
+  test.each<ProxyFault | 'nobody'>(['nobody', 'login'])(
     '(%s) costs no URL a try: others are used at once, and it only after a cool-down',
     async (fault) => {
       const dead = fault === 'nobody' ? undefined : fault;
@@ -53,6 +53,23 @@ describe('a proxy that fails', () => {
       expect(site.seen.map(({ from }) => from)).not.toContain('127.0.0.11');
       // Those in flight at the start, not one for each URL.
       if (dead !== undefined) expect(bad?.connections).toBeLessThanOrEqual(20);
+    },
+  );
+
+  test.each<ProxyFault>(['refuses', 'closes', 'page'])(
+    '(%s) once it is to connect to a target has a cool-down while others reach the host',
+    async (fault) => {
+      await using proxies = await startProxies({ fault: () => fault }, {});
+      await using site = await startSite();
+      const [bad] = proxies;
+      await using app = await startWith({ fast: urlsOf(proxies) });
+      const crawler = await createCrawler(app, 'crawler', { proxy: 'fast' });
+      await pushMany(crawler, `${site.url}/page/1`, 30);
+      await eventually(async () =>
+        expect(await activityOf(crawler)).toMatchObject({ completed: 30, failed: 0 }),
+      );
+      expect(site.seen.map(({ from }) => from)).not.toContain('127.0.0.11');
+      expect(bad?.connections).toBeLessThanOrEqual(20);
     },
   );
 
@@ -80,6 +97,45 @@ describe('a proxy that fails', () => {
       expect(await activityOf(crawler)).toMatchObject({ completed: 12 }),
     );
   });
+});
+
+describe.each([
+  ['http', NORMAL],
+  ['http', JAVASCRIPT],
+  ['socks5', NORMAL],
+  ['socks5', JAVASCRIPT],
+] as const)('proxies (%s, token %s) that close the connection for a dead target', (kind, token) => {
+  test('fail its URL, and serve other accounts', async () => {
+    await using proxies = await startProxies({ kind }, { kind });
+    await using site = await startSite();
+    await using app = await startWith({ fast: urlsOf(proxies) });
+    const admin = { authorization: `Bearer ${ADMIN}` };
+    const dead = `http://127.0.0.1:${await freePort()}`;
+    const crawl = async (url: string, by: string) => {
+      const query = new URLSearchParams({ token: by, url, proxy: 'fast', format: 'json' });
+      return (await app.rest('GET', `/?${query}`)).json;
+    };
+    for (const url of [dead, `${dead}/2`])
+      expect(await crawl(url, token)).toMatchObject({ failure: 'proxy_refused' });
+    const listed = await app.rest('GET', '/installation/proxies', undefined, admin);
+    expect(listed.json.proxies.map(({ trouble }: { trouble?: string }) => trouble)).toEqual([
+      undefined,
+      undefined,
+    ]);
+    const other = await app.rest('POST', '/accounts', { name: 'other' }, admin);
+    const page = await crawl(`${site.url}/page/1`, other.json.normal_token);
+    expect(page).toMatchObject({ cb_status: 200 });
+  });
+});
+
+test('a URL ends after its retries when the proxies close the connection for it', async () => {
+  await using proxies = await startProxies({}, {});
+  await using app = await startWith({ fast: urlsOf(proxies) });
+  const crawler = await createCrawler(app, 'crawler', { proxy: 'fast', max_retries: 1 });
+  await crawler.push(`http://127.0.0.1:${await freePort()}/`);
+  await eventually(async () =>
+    expect(await activityOf(crawler)).toMatchObject({ failed: 1, waiting: 0 }),
+  );
 });
 
 describe('a site that blocks an address', () => {

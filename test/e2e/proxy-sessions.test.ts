@@ -52,7 +52,7 @@ test.each([
 
 test('a session whose proxy fails continues through another, and takes no cookies there', async () => {
   let failing = '';
-  await using proxies = await startFive((address) => (address === failing ? 'closes' : undefined));
+  await using proxies = await startFive((address) => (address === failing ? 'login' : undefined));
   await using site = await startSite();
   await using app = await startWith(proxies);
   const at = (on: Site, path: string) => visit(app, `${on.url}${path}`, { session: 'one' });

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { GUARDED } from '../../../src/domain/proxy-pools.ts';
 import { createAddressGuard, isPublicAddress } from '../../../src/net/address-guard.ts';
@@ -8,6 +8,7 @@ import { startFilteringProxy } from '../../../src/net/filtering-proxy.ts';
 import type { HttpError } from '../../../src/net/http-client.ts';
 import type { Lookup, LookupAnswer } from '../../../src/net/lookup.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
+import { listen } from '../../support/listen.ts';
 import { NOT_PUBLIC } from '../../support/not-public.ts';
 import { type Proxy, type ProxyFault, type ProxyOptions, startProxy } from '../../support/proxy.ts';
 import { type Site, startSite } from '../../support/site.ts';
@@ -216,10 +217,10 @@ describe.each(OWNERS)('through a proxy of the kind $kind of $owner', ({ kind, ow
 });
 
 test.each<[ProxyFault, readonly string[]]>([
-  ['closes', ['proxy_failed']],
+  ['closes', ['proxy_refused']],
   ['redirects', ['proxy_refused', 'proxy_failed']],
   ['floods', ['proxy_failed']],
-  ['page', ['proxy_failed']],
+  ['page', ['proxy_refused']],
   ['hangs up', ['connection_failed']],
 ])('a proxy that %s gives no page', async (fault, codes) => {
   for (const kind of ['http', 'socks5'] as const) {
@@ -228,4 +229,52 @@ test.each<[ProxyFault, readonly string[]]>([
     expect(kind === 'http' ? codes : ['proxy_failed']).toContain(code);
     expect(proxy.connections).toBeLessThan(25);
   }
+});
+
+/** A SOCKS5 proxy that answers its greeting and its request with these bytes, and ends then. */
+async function startSocks(...answers: readonly (readonly number[])[]): Promise<string> {
+  const left = [...answers];
+  const server = createServer((client) => {
+    client.on('error', () => client.destroy());
+    client.on('data', () => {
+      const answer = Buffer.from(left.shift() ?? []);
+      if (left.length > 0) client.write(answer);
+      else client.end(answer);
+    });
+  });
+  return `socks5://127.0.0.1:${stack.use(await listen(server)).port}`;
+}
+
+test.each<[string, readonly (readonly number[])[], string]>([
+  ['nothing to its greeting', [[]], 'proxy_failed'],
+  ['another version to its greeting', [[4, 0]], 'proxy_failed'],
+  ['no method that it takes', [[5, 0xff]], 'proxy_failed'],
+  ['nothing to its request', [[5, 0], []], 'proxy_refused'],
+  [
+    'a short reply to its request',
+    [
+      [5, 0],
+      [5, 5, 0, 0],
+    ],
+    'proxy_refused',
+  ],
+  [
+    'a part of a reply to its request',
+    [
+      [5, 0],
+      [5, 0, 0, 1, 0],
+    ],
+    'proxy_refused',
+  ],
+  [
+    'another version to its request',
+    [
+      [5, 0],
+      [72, 84, 84, 80],
+    ],
+    'proxy_failed',
+  ],
+])('a SOCKS5 proxy that answers %s', async (_what, answers, code) => {
+  const url = await startSocks(...answers);
+  expect(await codeOf(open().request(get('http://site.test/', { url })))).toBe(code);
 });
