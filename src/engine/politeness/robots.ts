@@ -23,7 +23,14 @@ export interface RobotsVerdict {
   readonly failure?: NotOfFile;
 }
 
-type NotOfFile = Extract<FailureReason, 'proxy_failed' | 'no_socket' | 'name_not_found'>;
+type NotOfFile = (typeof NOT_OF_FILE)[number];
+
+const NOT_OF_FILE = [
+  'proxy_failed',
+  'proxy_refused',
+  'no_socket',
+  'name_not_found',
+] as const satisfies readonly FailureReason[];
 
 /** How a site is reached. */
 export interface RobotsRoute {
@@ -101,10 +108,11 @@ export function createRobots(deps: RobotsDeps): Robots {
     const unknown = { rules: () => UNKNOWN, keepMs: KEEP_UNKNOWN_MS };
     const unrestricted = { rules: () => ALLOWED, keepMs: KEEP_MS };
     const response = await deps.fetch(url, proxy, MAX_BYTES, claimant);
-    if (response === 'proxy_failed' || response === 'no_socket')
-      return { rules: () => ({ ...UNKNOWN, failure: response }), keepMs: 0 };
-    if (response === 'name_not_found') {
-      return { rules: () => ({ ...UNKNOWN, failure: response }), keepMs: KEEP_UNKNOWN_MS };
+    const failure = NOT_OF_FILE.find((reason) => reason === response);
+    if (failure !== undefined) {
+      // Another proxy may reach the site.
+      const keepMs = failure === 'name_not_found' ? KEEP_UNKNOWN_MS : 0;
+      return { rules: () => ({ ...UNKNOWN, failure }), keepMs };
     }
     if (typeof response === 'string') {
       // A file that is broken counts as missing.

@@ -78,3 +78,18 @@ test('long files of many sites are not all remembered, short ones are', async ()
   expect(await askedTwice(`User-agent: *\n${long.join('')}`)).toEqual(['a0.example']);
   expect(await askedTwice('User-agent: *\nDisallow: /a\n')).toEqual([]);
 });
+
+test.each(['proxy_failed', 'proxy_refused'] as const)(
+  'a file that a proxy has not fetched (%s) is fetched again for the next URL',
+  async (failure) => {
+    const proxies = [failure, { status: 404, headers: [], body: new Uint8Array(), answerMs: 0 }];
+    const robots = createRobots({
+      clock: createTestClock(),
+      fetch: async () => proxies.shift() ?? 'connection_failed',
+    });
+    const check = () =>
+      robots.check(new URL('http://a.example/'), { proxy: 'http://p', name: 'p' }, signal);
+    expect(await check()).toMatchObject({ allowed: false, failure });
+    expect(await check()).toMatchObject({ allowed: true });
+  },
+);
