@@ -113,7 +113,7 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
 
   /** The error as the caller sees it; a refusal is reported to `onRefused`. */
   function toReportedError(error: unknown, url: URL, request: HttpRequest): HttpError {
-    const failure = toHttpError(error, false);
+    const failure = toHttpError(error);
     const { code } = failure;
     if (code === 'no_socket') deps.onNoSocket?.(errorCode(failure.cause));
     if (code === 'address_not_allowed' || code === 'port_not_allowed') {

@@ -81,7 +81,7 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
       limitAnswers(socket, () => deps.maxAnswerBytes);
       return socket;
     } catch (error) {
-      throw toHttpError(error, deps.upstream !== undefined);
+      throw toHttpError(error);
     }
   });
 
@@ -121,7 +121,7 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
       failures.delete(authority(target));
       return socket;
     } catch (error) {
-      const { code } = toHttpError(error, deps.upstream !== undefined);
+      const { code } = toHttpError(error);
       if (meter !== crawl) throw error;
       failures.set(authority(target), code);
       if (code === 'address_not_allowed' || code === 'port_not_allowed') {
@@ -171,7 +171,7 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
           return false;
         },
         onUnanswered(error) {
-          if (meter === crawl) failures.set(authority(target), toHttpError(error, false).code);
+          if (meter === crawl) failures.set(authority(target), toHttpError(error).code);
         },
       },
     );

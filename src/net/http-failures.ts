@@ -83,23 +83,19 @@ export function httpError(failure: HttpFailure, cause?: unknown): HttpError {
   return new HttpError(failure, MESSAGES[failure] + (code === '' ? '' : ` (${code})`), { cause });
 }
 
-/**
- * Converts any failure of an exchange. With `viaProxy`, a failed connection or look-up is the
- * proxy's.
- */
-export function toHttpError(error: unknown, viaProxy: boolean): HttpError {
+/** Converts any failure of an exchange. */
+export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   // Of the failures of several addresses the first counts: that address is preferred.
   if (error instanceof AggregateError && errorCode(error) === '') {
-    return toHttpError(error.errors[0], viaProxy);
+    return toHttpError(error.errors[0]);
   }
   const code = errorCode(error);
   const named =
     (lacksPort(error) ? 'no_socket' : BY_CODE[code]) ??
     BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1];
   const failure = named ?? (isParserError(error) ? 'protocol_error' : 'connection_failed');
-  const isOfConnection = failure === 'connection_failed' || failure.startsWith('name_');
-  return httpError(viaProxy && isOfConnection ? 'proxy_failed' : failure, error);
+  return httpError(failure, error);
 }
 
 /** Linux answers so for IPv6 on a machine without it, too, where waiting for a port is in vain. */

@@ -99,7 +99,7 @@ async function connectToProxy(proxy: URL, request: TunnelRequest): Promise<Socke
     onSocket?.(socket);
     return await untilConnected(socket, isTls ? 'secureConnect' : 'connect', PROXY_TIMEOUT_MS);
   } catch (error) {
-    const isOwn = toHttpError(error, false).code === 'no_socket';
+    const isOwn = toHttpError(error).code === 'no_socket';
     throw httpError(isOwn ? 'no_socket' : 'proxy_failed', error);
   }
 }

@@ -126,7 +126,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
     try {
       dispatcher.dispatch(options, this);
     } catch (error) {
-      this.#fail(toHttpError(error, false));
+      this.#fail(toHttpError(error));
       onDone(false);
     }
     return this.#settled.promise;
@@ -200,7 +200,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
       // Raw headers are a list for HTTP/1 only. The streams of HTTP/2 share the reads of their connection.
       this.#sink.start(this.#head.headers, controller, Array.isArray(controller.rawHeaders));
     } catch (error) {
-      return this.#fail(toHttpError(error, false));
+      return this.#fail(toHttpError(error));
     }
     const bodyMs = this.#exchange.request.bodyTimeoutMs?.(this.#head);
     if (bodyMs !== undefined) this.#limits.start(bodyMs, () => this.#fail(httpError('timeout')));
@@ -227,7 +227,7 @@ class ExchangeRun implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#endExcerpt();
-    const failure = toHttpError(error, false);
+    const failure = toHttpError(error);
     const isPart = this.#receivedBytes > 0 && isBroken(failure.code);
     if (this.#exchange.endsEarly === true && isPart && this.#state === 'running') this.#sink.end();
     else this.#fail(failure);

@@ -3,7 +3,6 @@ import buildConnector from 'undici/lib/core/connect.js';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { permittedAddresses } from './guarded-connector.ts';
-import type { HttpError } from './http-client.ts';
 import { toHttpError } from './http-failures.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import { openTunnel } from './proxy-tunnel.ts';
@@ -96,13 +95,7 @@ export function createTunnelConnector(
         if (options.protocol !== 'https:') done(null, socket);
         else keepSession(secure({ ...options, httpSocket: socket }, done));
       },
-      (error: unknown): void => done(toProxyError(error), null),
+      (error: unknown): void => done(toHttpError(error), null),
     );
   };
-}
-
-/** A failed connection without a more precise reason is the proxy's failure. */
-function toProxyError(error: unknown): HttpError {
-  const failure = toHttpError(error, false);
-  return failure.code === 'connection_failed' ? toHttpError(error, true) : failure;
 }

@@ -117,6 +117,7 @@ describe.each([
     };
     for (const url of [dead, `${dead}/2`])
       expect(await crawl(url, token)).toMatchObject({ failure: 'proxy_refused' });
+    expect(await crawl('http://missing.test/', token)).toMatchObject({ failure: 'name_not_found' });
     const listed = await app.rest('GET', '/installation/proxies', undefined, admin);
     expect(listed.json.proxies.map(({ trouble }: { trouble?: string }) => trouble)).toEqual([
       undefined,

@@ -54,5 +54,5 @@ test.each([
   ['ECONNREFUSED', '192.0.2.1', 'connection_failed'],
 ])('%s of a connection to %s: %s', (code, address, failure) => {
   const error = Object.assign(new Error(`connect ${code}`), { code, address });
-  expect(toHttpError(error, false).code).toBe(failure);
+  expect(toHttpError(error).code).toBe(failure);
 });
