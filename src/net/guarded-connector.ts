@@ -150,7 +150,7 @@ export async function permittedLookup(
 }
 
 /** A look-up that has these answers for each name. */
-function lookupOf(answers: readonly LookupAddress[]): LookupFunction {
+export function lookupOf(answers: readonly LookupAddress[]): LookupFunction {
   return (_name, { all }, callback) => {
     if (all === true) callback(null, [...answers]);
     else callback(null, answers[0]?.address ?? '', answers[0]?.family);

@@ -5,7 +5,7 @@ import { defined } from '../domain/defined.ts';
 import { GUARDED } from '../domain/proxy-pools.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard } from './address-guard.ts';
-import { permittedLookup } from './guarded-connector.ts';
+import { lookupOf, permittedLookup } from './guarded-connector.ts';
 import { HttpError } from './http-client.ts';
 import { httpError, toHttpError } from './http-failures.ts';
 import type { Lookup } from './lookup.ts';
@@ -88,13 +88,15 @@ async function connectToProxy(proxy: URL, request: TunnelRequest): Promise<Socke
   const isTls = proxy.protocol === 'https:';
   const [host, port] = [bareHostname(proxy), proxyPort(proxy)];
   try {
+    const isName = isIP(host) === 0;
     const lookup =
       proxy.hash === GUARDED
         ? await permittedLookup({ ...request, port }, host, request)
-        : undefined;
-    const to = { host, port, ...defined({ lookup }) };
+        : // For no account: one that waits for its look-ups would fail the proxy for all.
+          lookupOf(isName ? await request.lookup(host) : []);
+    const to = { host, port, lookup };
     // RFC 6066, 3: a server name is no address.
-    const servername = isIP(host) === 0 ? host : '';
+    const servername = isName ? host : '';
     const socket = isTls ? connectTls({ ...to, servername, ...defined({ ca }) }) : connectTcp(to);
     onSocket?.(socket);
     return await untilConnected(socket, isTls ? 'secureConnect' : 'connect', PROXY_TIMEOUT_MS);

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { JAVASCRIPT, NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { crawlInBrowser } from '../support/browser-crawls.ts';
 import { createCrawler } from '../support/crawler-client.ts';
+import { startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { startProxies, startProxy, urlsOf } from '../support/proxy.ts';
 import { startSite } from '../support/site.ts';
@@ -13,6 +14,20 @@ async function crawl(app: TestApp, url: string, parameters: Readonly<Record<stri
   const query = new URLSearchParams({ token: NORMAL, url, format: 'json', ...parameters });
   return app.rest('GET', `/?${query}`);
 }
+
+test.each([
+  ['plain', NORMAL],
+  ['browser', JAVASCRIPT],
+])('a proxy of the operator is looked up at DNS_SERVERS in the %s engine', async (_, token) => {
+  await using proxy = await startProxy({});
+  await using site = await startSite();
+  await using dns = await startDnsServer({ 'proxy.test': ['127.0.0.1'] });
+  const named = proxy.url.replace('127.0.0.1', 'proxy.test');
+  await using app = await startWith({ fast: named }, { DNS_SERVERS: dns.address });
+  const { json } = await crawl(app, `${site.url}/page/1`, { proxy: 'fast', token });
+  expect(json).toMatchObject({ pc_status: 200 });
+  expect(proxy.asked).toContain(site.host);
+});
 
 describe('a pool', () => {
   test('is that of the crawler, unless the push names another one or none', async () => {

@@ -32,10 +32,16 @@ beforeEach(async () => {
 });
 afterEach(() => stack.disposeAsync());
 
-/** What names lead to; the proxies lead to the site whatever they are asked for. */
-function answering(...addresses: readonly string[]) {
-  return async (): Promise<LookupAnswer[]> =>
-    addresses.map((address) => ({ address, family: isIpv6(address) ? 6 : 4 }));
+/**
+ * What names lead to but `localhost`, which a proxy has for its certificate. The proxies lead to the
+ * site whatever they are asked for.
+ */
+function answering(...addresses: readonly string[]): Lookup {
+  return async (name): Promise<LookupAnswer[]> =>
+    (name === 'localhost' ? ['127.0.0.1'] : addresses).map((address) => ({
+      address,
+      family: isIpv6(address) ? 6 : 4,
+    }));
 }
 
 function open(lookup: Lookup = answering('93.184.215.14'), proxyTarget?: 'name', allow = NOTHING) {
@@ -148,7 +154,7 @@ describe.each(KINDS)('through a proxy of the kind %s', (kind) => {
     };
     for (const [address] of NOT_PUBLIC) {
       const lookup = async (name: string) =>
-        name === 'site.test' ? answering('93.184.215.14')() : answering(address)();
+        answering(name === 'site.test' ? '93.184.215.14' : address)(name);
       const named = { url: `${kind}://user:password@proxy.test:${port}/${GUARDED}` };
       judge(
         address,
@@ -171,10 +177,8 @@ describe.each(KINDS)('through a proxy of the kind %s', (kind) => {
     // The same proxy, where the operator allows it and only there.
     const host = kind === 'https' ? 'localhost' : '127.0.0.1';
     const allow = parseNetworkAllow(`${host}:${port}`);
-    const lookup = async (name: string) =>
-      answering(name === 'localhost' ? '127.0.0.1' : '93.184.215.14')();
     const allowed = { url: `${proxy.url}/${GUARDED}` };
-    const client = open(lookup, undefined, allow);
+    const client = open(undefined, undefined, allow);
     expect((await client.request(get('http://site.test/page/1', allowed))).status).toBe(200);
   });
 });
@@ -186,13 +190,10 @@ describe.each(OWNERS)('through a proxy of the kind $kind of $owner', ({ kind, ow
     const isOwn = owner === 'an account';
     const allow = isOwn ? parseNetworkAllow(place) : NOTHING;
     const proxy = { ...started, url: started.url + (isOwn ? `/${GUARDED}` : '') };
-    /** The proxy itself has a name where it needs one for its certificate. */
-    const leadingTo = (address: string) => async (name: string) =>
-      answering(name === 'localhost' ? '127.0.0.1' : address)();
     const reached: string[] = [];
     for (const [address] of NOT_PUBLIC) {
       const host = isIpv6(address) ? `[${address}]` : address;
-      const byName = open(leadingTo(address), undefined, allow);
+      const byName = open(answering(address), undefined, allow);
       const spelled = URL.parse(`http://${host}/`);
       const isOther =
         spelled === null || !/^[\d.[]/.test(spelled.hostname) || isPublicAddress(spelled.hostname);
@@ -205,13 +206,13 @@ describe.each(OWNERS)('through a proxy of the kind $kind of $owner', ({ kind, ow
       if (codes.some((code) => !['', 'address_not_allowed', 'name_not_found'].includes(code))) {
         reached.push(`${address}: ${codes.join(' ')}`);
       }
-      const line = await connectFromPage('name.test', proxy, leadingTo(address), allow);
+      const line = await connectFromPage('name.test', proxy, answering(address), allow);
       if (!line.includes('502')) reached.push(`${address} from a page: ${line}`);
     }
     expect(reached).toEqual([]);
     expect([started.asked, site.hits()]).toEqual([[], 0]);
     // The page's way is open to public addresses, so each refusal was one of the target.
-    const line = await connectFromPage('name.test', proxy, leadingTo('93.184.215.14'), allow);
+    const line = await connectFromPage('name.test', proxy, answering('93.184.215.14'), allow);
     expect([line, ...started.asked]).toEqual([expect.stringContaining('200'), '93.184.215.14:80']);
   });
 });
