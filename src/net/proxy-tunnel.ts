@@ -136,16 +136,25 @@ export function untilConnected<T extends Socket>(
   });
 }
 
-/** Reads the head of a proxy's answer to CONNECT. */
+/** Begins a response that another one follows (RFC 9110, 15.2). */
+const INTERIM = /^HTTP\/1\.[01] 1(?!01)\d\d/;
+
+/** Reads the head of a proxy's answer to CONNECT, after those of interim responses. */
 async function readReply(socket: Socket): Promise<{ head: string; rest: Buffer }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ head: string; rest: Buffer }>();
   let read = Buffer.alloc(0);
+  /** Where the head begins in `read`. */
+  let start = 0;
   const onData = (chunk: Buffer): void => {
     read = Buffer.concat([read, chunk]);
-    const end = read.indexOf('\r\n\r\n');
-    if (end >= 0)
-      resolve({ head: read.subarray(0, end).toString('latin1'), rest: read.subarray(end + 4) });
-    else if (read.length > REPLY_BYTES) reject(httpError('proxy_failed'));
+    for (;;) {
+      const end = read.indexOf('\r\n\r\n', start);
+      if (end < 0) break;
+      const head = read.toString('latin1', start, end);
+      start = end + 4;
+      if (!INTERIM.test(head)) return resolve({ head, rest: read.subarray(start) });
+    }
+    if (read.length > REPLY_BYTES) reject(httpError('proxy_failed'));
   };
   const onEnd = (error?: unknown): void => reject(httpError('proxy_refused', error));
   socket.on('data', onData).once('end', onEnd).once('error', onEnd).once('close', onEnd);

@@ -232,6 +232,32 @@ test.each<[ProxyFault, readonly string[]]>([
   }
 });
 
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+const ESTABLISHED = 'HTTP/1.1 200 Connection established\r\n\r\n';
+
+test.each<[string, string, string]>([
+  ['no', ESTABLISHED, 'answered'],
+  ['one', CONTINUE + ESTABLISHED, 'answered'],
+  ['two', `${CONTINUE}HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${ESTABLISHED}`, 'answered'],
+  ['one, before a refusal,', `${CONTINUE}HTTP/1.1 502 No\r\n\r\n`, 'proxy_refused'],
+  ['one, before a wrong password,', `${CONTINUE}HTTP/1.1 407 No\r\n\r\n`, 'proxy_failed'],
+  ['one, and nothing else,', CONTINUE, 'proxy_refused'],
+  ['only such', CONTINUE.repeat(2_000), 'proxy_failed'],
+])('%s interim response before the answer to CONNECT', async (_what, answer, code) => {
+  const server = createServer((client) => {
+    client.on('error', () => client.destroy());
+    let asked = 0;
+    client.on('data', () => {
+      asked += 1;
+      if (asked > 1) client.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+      else if (answer.endsWith(ESTABLISHED)) client.write(answer);
+      else client.end(answer);
+    });
+  });
+  const url = `http://127.0.0.1:${stack.use(await listen(server)).port}`;
+  expect(await codeOf(open().request(get('http://site.test/', { url })))).toBe(code);
+});
+
 /** A SOCKS5 proxy that answers its greeting and its request with these bytes, and ends then. */
 async function startSocks(...answers: readonly (readonly number[])[]): Promise<string> {
   const left = [...answers];
