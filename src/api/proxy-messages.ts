@@ -14,6 +14,7 @@ export function toProxyMessage(proxy: ProxyReport): MessageInitShape<typeof Prox
     proxy: label,
     trouble: trouble?.reason,
     retryAt: trouble && timestampFromDate(new Date(trouble.untilMs)),
+    lastFailure: proxy.lastFailure,
     pages: BigInt(proxy.pages),
     blocks: BigInt(proxy.blocks),
     failures: BigInt(proxy.failures),

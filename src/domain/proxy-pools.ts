@@ -36,6 +36,8 @@ export interface ProxyNumbers {
   /** Block pages, and 429. */
   readonly blocks: number;
   readonly failures: number;
+  /** Why it last failed or refused a crawl, with its status or a code: `proxy_failed (407)`. */
+  readonly lastFailure?: string;
   /** Bytes. */
   readonly received: number;
   readonly sent: number;

@@ -66,6 +66,8 @@ export interface CrawlFailure {
   readonly transient: boolean;
   /** What the target asked for (`Retry-After`). */
   readonly retryAfterMs?: number;
+  /** Of the failure of a proxy: its status, or a code. */
+  readonly detail?: string;
 }
 
 /** The result of a crawl. */

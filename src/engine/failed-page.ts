@@ -28,6 +28,13 @@ export function failedResponse(
   return { ...failedPage(task, reason), originalStatus, headers, url };
 }
 
+/** The page, whose failure has a detail if one is given. */
+export function withDetail(page: Page, detail: string | undefined): Page {
+  const { failure } = page;
+  if (failure === undefined || detail === undefined) return page;
+  return { ...page, failure: { ...failure, detail } };
+}
+
 /** The `failure` of a page with this verdict; none for a crawl that succeeded. */
 export function failureFields(
   verdict: StatusVerdict,

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { RefusedConnection } from './create-http-client.ts';
 import { forwardRequest } from './forward-request.ts';
 import type { HttpFailure } from './http-client.ts';
-import { httpError, toHttpError } from './http-failures.ts';
+import { httpError, proxyDetail, toHttpError } from './http-failures.ts';
 import { createKeptConnections } from './kept-connections.ts';
 import { limitAnswers } from './limit-answers.ts';
 import { MAX_HEADER_BYTES } from './origin-pools.ts';
@@ -48,6 +48,8 @@ export interface FilteringProxy extends AsyncDisposable {
   readonly credentials: { readonly username: string; readonly password: string };
   /** Why the last connection to `host:port` failed; undefined when it did not. */
   failureAt(authority: string): HttpFailure | undefined;
+  /** Why the upstream proxy last failed or refused, as {@link proxyDetail} says. */
+  readonly upstreamDetail: string | undefined;
   /** Whether `maxBytes` or `maxSentBytes` was passed. */
   readonly isExhausted: boolean;
   /** What the crawl has received and sent, request headers of plain HTTP excepted. */
@@ -68,6 +70,7 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
   const failures = new Map<string, HttpFailure>();
   const sockets = new Set<Duplex>();
   const cutOff = new Set<string>();
+  let upstreamDetail: string | undefined;
   let isOpen = false;
   let onCutOff: (() => void) | undefined;
   const credentials = { username: 'page', password: randomBytes(24).toString('base64url') };
@@ -121,9 +124,11 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
       failures.delete(authority(target));
       return socket;
     } catch (error) {
-      const { code } = toHttpError(error);
+      const failure = toHttpError(error);
+      const { code } = failure;
       if (meter !== crawl) throw error;
       failures.set(authority(target), code);
+      upstreamDetail = proxyDetail(failure) ?? upstreamDetail;
       if (code === 'address_not_allowed' || code === 'port_not_allowed') {
         deps.onRefused?.({ ...target, refusal: code, claimant: deps.claimant });
       }
@@ -204,6 +209,7 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
     begin(whenCutOff) {
       meter = newMeter();
       failures.clear();
+      upstreamDetail = undefined;
       cutOff.clear();
       onCutOff = whenCutOff;
       isOpen = true;
@@ -217,6 +223,9 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
     },
     failureAt: (hostAndPort) => failures.get(hostAndPort),
     wasCutOff: (address) => cutOff.has(address),
+    get upstreamDetail() {
+      return upstreamDetail;
+    },
     get isExhausted() {
       return meter.isExhausted;
     },

@@ -110,6 +110,15 @@ function isParserError(error: unknown): boolean {
   return error instanceof errors.HTTPParserError;
 }
 
+/**
+ * Why a proxy failed or refused: a status of HTTP, or a code. Undefined when it did not say, and for
+ * every other failure.
+ */
+export function proxyDetail({ code, cause }: HttpError): string | undefined {
+  const detail = code === 'proxy_failed' || code === 'proxy_refused' ? errorCode(cause) : '';
+  return detail === '' ? undefined : detail;
+}
+
 /** The `code` of a system error; empty for anything else. */
 export function errorCode(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('code' in error)) return '';

@@ -6,7 +6,6 @@ import { GUARDED } from '../domain/proxy-pools.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { lookupOf, permittedLookup } from './guarded-connector.ts';
-import { HttpError } from './http-client.ts';
 import { httpError, toHttpError } from './http-failures.ts';
 import type { Lookup } from './lookup.ts';
 import { askSocks } from './socks-tunnel.ts';
@@ -50,10 +49,8 @@ export async function openTunnel(request: TunnelRequest): Promise<Socket> {
   const socket = await connectToProxy(proxy, request);
   try {
     const ask = proxy.protocol === 'socks5:' ? askSocks : askConnect;
-    await withDeadline(
-      ask(socket, proxy, request),
-      PROXY_TIMEOUT_MS,
-      () => new HttpError('proxy_refused', 'the proxy did not answer'),
+    await withDeadline(ask(socket, proxy, request), PROXY_TIMEOUT_MS, () =>
+      httpError('proxy_refused', httpError('timeout')),
     );
   } catch (error) {
     socket.destroy();
@@ -77,7 +74,7 @@ async function askConnect(
   const [, status = ''] = /^HTTP\/1\.[01] (\d\d\d)/.exec(head) ?? [];
   if (!status.startsWith('2')) {
     const isOwn = status === '' || status === '407';
-    throw httpError(isOwn ? 'proxy_failed' : 'proxy_refused');
+    throw httpError(isOwn ? 'proxy_failed' : 'proxy_refused', { code: status });
   }
   // A target of HTTP is silent until it is asked; this is another one, or the proxy itself.
   if (rest.length > 0) throw httpError('proxy_refused');

@@ -74,3 +74,32 @@ test('an operator sees what each proxy does, and no tenant and no password', asy
     expect(metrics).toContain(line);
   }
 });
+
+test.each([
+  ['plain', NORMAL],
+  ['browser', JAVASCRIPT],
+])('an operator sees why proxies fail in the %s engine, by status or code', async (_, token) => {
+  await using login = await startProxy({ fault: () => 'login' });
+  await using unpaid = await startProxy({ refuseWith: 402 });
+  await using socks = await startProxy({ kind: 'socks5', fault: () => 'login' });
+  const nobody = `http://user:password@127.0.0.1:${await freePort()}`;
+  const pools = { login: login.url, unpaid: unpaid.url, socks: socks.url, nobody };
+  await using app = await startApp({ env: { PROXIES: JSON.stringify(pools) } });
+  for (const pool of Object.keys(pools)) {
+    const query = { token, url: 'http://127.0.0.1/', proxy: pool, format: 'json' };
+    expect((await app.rest('GET', `/?${new URLSearchParams(query)}`)).status).toBe(200);
+  }
+  const { json } = await app.rest('GET', '/installation/proxies', undefined, admin);
+  expect(json.proxies).toMatchObject([
+    { pool: 'login', trouble: 'proxy_failed', last_failure: 'proxy_failed (407)' },
+    { pool: 'socks', last_failure: 'proxy_failed (UND_ERR_SOCKS5_AUTH_FAILED)' },
+    { pool: 'nobody', last_failure: 'proxy_failed (ECONNREFUSED)' },
+    { pool: 'unpaid', last_failure: 'proxy_refused (402)' },
+  ]);
+  const waits = app.log.filter((line) => line.includes('no proxy of the pool may be used now'));
+  expect(waits.map((line) => JSON.parse(line).lastFailure)).toEqual([
+    'proxy_failed (407)',
+    'proxy_failed (UND_ERR_SOCKS5_AUTH_FAILED)',
+    'proxy_failed (ECONNREFUSED)',
+  ]);
+});

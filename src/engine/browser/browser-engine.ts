@@ -7,7 +7,7 @@ import type { AddressGuard } from '../../net/address-guard.ts';
 import { type FilteringProxyDeps, startFilteringProxy } from '../../net/filtering-proxy.ts';
 import type { Lookup } from '../../net/lookup.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../engine.ts';
-import { asFailedPage, failedPage, failedResponse } from '../failed-page.ts';
+import { asFailedPage, failedPage, failedResponse, withDetail } from '../failed-page.ts';
 import type { CrawlerIdentity } from '../http/user-agents.ts';
 import { BrowserBusy, BrowserUnavailable, PageEnded } from './browser-failures.ts';
 import type { BrowserPool, BrowserTurn } from './browser-pool.ts';
@@ -136,7 +136,9 @@ export function createBrowserEngine(deps: BrowserEngineDeps): CrawlEngine {
       return { ...tooLarge, steps };
     }
     canKeep = pageVisit.isCaptured && page !== undefined && page.failure === undefined;
-    return { ...(page ?? failedPage(task, 'timeout')), steps };
+    const ofProxy = page?.failure?.reason.startsWith('proxy_') === true;
+    const whole = page ?? failedPage(task, 'timeout');
+    return { ...withDetail(whole, ofProxy ? proxy.upstreamDetail : undefined), steps };
   }
 
   return {

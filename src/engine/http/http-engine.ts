@@ -9,7 +9,13 @@ import { parseHttpUrl } from '../../domain/target-url.ts';
 import type { HttpClient } from '../../net/http-client.ts';
 import { createCookies } from '../cookies.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../engine.ts';
-import { asFailedPage, failedPage, failedResponse, failureFields } from '../failed-page.ts';
+import {
+  asFailedPage,
+  failedPage,
+  failedResponse,
+  failureFields,
+  withDetail,
+} from '../failed-page.ts';
 import { requestedDelay } from '../requested-delay.ts';
 import { type FollowResult, follow } from './follow.ts';
 import { type ReceivedBody, readBody } from './read-body.ts';
@@ -67,7 +73,8 @@ export function createHttpEngine(deps: HttpEngineDeps): CrawlEngine {
     if (proxy !== undefined) task.onTraffic?.({ ...client.takeTraffic(proxy), own });
     const changes = task.session && cookieChanges(kept, cookies.all());
     if (changes !== undefined) task.session?.change(changes);
-    return { ...(await toPage(task, result)), ...defined({ steps: result.steps }) };
+    const page = withDetail(await toPage(task, result), result.detail);
+    return { ...page, ...defined({ steps: result.steps }) };
   }
 
   function withUserAgent(request: CrawlRequest): CrawlRequest {

@@ -180,8 +180,10 @@ export function createPoolWays(deps: {
     const key = isWhole ? name : `${name} ${use.accountId} ${use.host}`;
     if (waiting.get(key) === true) return;
     waiting.set(key, true);
+    const lastFailure = all.find(({ numbers: { lastFailure: its } }) => its)?.numbers.lastFailure;
+    const host = isWhole ? undefined : use.host;
     logger.warn(
-      { pool: prefix + name, waitMs, ...(isWhole ? {} : { host: use.host }) },
+      { pool: prefix + name, waitMs, ...defined({ host, lastFailure }) },
       'no proxy of the pool may be used now; its URLs wait',
     );
   }
@@ -256,6 +258,7 @@ export function createPoolWays(deps: {
             ended(verdict === 'answered' || verdict === 'blocked', nowMs());
             flights.tries -= part;
             flights.all -= 1;
+            noteFailure(candidate.numbers, result);
             const { ofHosts, all } = countersOf(candidate, host);
             const ofCrawl = { pages: 0, blocks: 0, failures: 0, bytes };
             for (const each of ofHosts) each.bytes += bytes;
@@ -344,6 +347,12 @@ function addTraffic(
 ): void {
   numbers.received += received;
   numbers.sent += sent;
+}
+
+function noteFailure(numbers: Numbers, result: CrawlResult | undefined): void {
+  const { reason, detail } = result?.failure ?? {};
+  if (reason !== 'proxy_failed' && reason !== 'proxy_refused') return;
+  numbers.lastFailure = detail === undefined ? reason : `${reason} (${detail})`;
 }
 
 /** Candidates that are left to others; further ones are taken in their order. */

@@ -17,13 +17,15 @@ export function ProxyTable({ proxies }: { readonly proxies: readonly Proxy[] }) 
         {
           id: 'state',
           title: 'State',
-          cell: ({ trouble, retryAt }) =>
+          cell: ({ trouble, retryAt, lastFailure }) =>
             trouble === undefined ? (
               'usable'
             ) : (
               <>
-                <span class="badge warn">{trouble.replaceAll('_', ' ')}</span> until{' '}
-                <Moment at={retryAt} />
+                <span class="badge warn" title={lastFailure}>
+                  {trouble.replaceAll('_', ' ')}
+                </span>{' '}
+                until <Moment at={retryAt} />
               </>
             ),
         },
