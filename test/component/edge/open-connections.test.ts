@@ -44,7 +44,7 @@ beforeEach(() => {
 afterEach(() => void server.close());
 
 test('a session that has ended is not kept in memory', async () => {
-  const url = await start(3_600_000, 0);
+  const url = await start(60_000, 0);
   for (let n = 0; n < 5; n += 1) {
     const client = connect(url);
     const closed = once(client, 'close');
