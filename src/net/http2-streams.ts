@@ -1,17 +1,26 @@
-import http2, { type ClientHttp2Stream } from 'node:http2';
+import http2, { type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
+import type { Socket } from 'node:net';
 
 type Connect = typeof http2.connect;
 
-/** Mends two things of the streams that undici makes, in all HTTP/2 connections of this thread. */
+/**
+ * The event of a socket when a stream of its HTTP/2 connection is aborted and nothing has arrived since that
+ * stream began. The connection may have died without being closed.
+ */
+export const SILENT = 'silent';
+
+/** Mends three things of the streams that undici makes, in all HTTP/2 connections of this thread. */
 export function mendHttp2Streams(): void {
   const { connect } = http2;
   const connecting = (...given: Parameters<Connect>): ReturnType<Connect> => {
     const session = connect(...given);
     const request = session.request.bind(session);
+    const tellSilence = createSilenceWatch(session);
     session.request = (...headersAndOptions) => {
       const stream = request(...headersAndOptions);
       endUnsent(stream, () => session.destroy());
       failCut(stream);
+      tellSilence(stream);
       return stream;
     };
     return session;
@@ -49,5 +58,24 @@ function failCut(stream: ClientHttp2Stream): void {
     }
     hasEnded ||= chunk === null;
     return push(chunk, encoding);
+  };
+}
+
+/**
+ * Emits {@link SILENT} on the socket of the session. undici asks the server by a PING after time limits of its
+ * own streams alone; those of the requests here are not.
+ */
+function createSilenceWatch(session: ClientHttp2Session): (stream: ClientHttp2Stream) => void {
+  let socket: Socket | undefined;
+  session.once('connect', (_session, connected) => {
+    socket = connected;
+  });
+  return (stream) => {
+    const { bytesRead } = session.socket;
+    const close = stream.close.bind(stream);
+    stream.close = (code, callback) => {
+      if (socket?.bytesRead === bytesRead) socket.emit(SILENT);
+      close(code, callback);
+    };
   };
 }

@@ -8,6 +8,7 @@ import { createLruMap } from '../domain/lru-map.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { createGuardedConnector } from './guarded-connector.ts';
 import { httpError } from './http-failures.ts';
+import { SILENT } from './http2-streams.ts';
 import { limitAnswers, limitFrames } from './limit-answers.ts';
 import type { Lookup } from './lookup.ts';
 import { repairResponse } from './repair-response.ts';
@@ -100,6 +101,8 @@ interface Entry {
   hadAnswers: boolean;
   /** Whether a response has arrived that no request had asked for. */
   isMiscounting: boolean;
+  /** Whether a connection may have died. Requests in progress end on it, and further ones get a new pool. */
+  isSilent: boolean;
   /** When the next request gets a new pool, on the scale of `performance.now()`. */
   readonly endsAt: number;
   /** The longest body that a request has asked for. */
@@ -147,8 +150,12 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
         entry.latest = steps;
         entry.connections += 1;
         entry.unused += 1;
-        if (isHttp2(socket)) limitFrames(socket, () => entry);
-        else {
+        if (isHttp2(socket)) {
+          limitFrames(socket, () => entry);
+          socket.once(SILENT, () => {
+            entry.isSilent = true;
+          });
+        } else {
           skipContinue(socket);
           limitAnswers(socket, () => entry.maxBodyBytes);
         }
@@ -167,6 +174,7 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
       begun: 0,
       hadAnswers: false,
       isMiscounting: false,
+      isSilent: false,
       endsAt: servesOne ? performance.now() + MISCOUNTED_MS : Number.POSITIVE_INFINITY,
       maxBodyBytes: 0,
       pool: new Pool(url.origin, {
@@ -234,8 +242,8 @@ export function createOriginPools(deps: OriginPoolsDeps): OriginPools {
   };
 }
 
-function isUsable({ isMiscounting, endsAt }: Entry): boolean {
-  return !isMiscounting && performance.now() < endsAt;
+function isUsable({ isMiscounting, isSilent, endsAt }: Entry): boolean {
+  return !isMiscounting && !isSilent && performance.now() < endsAt;
 }
 
 /** Whether undici has closed a connection because a response began that it had not asked for. */
