@@ -15,7 +15,7 @@ import type {
   HttpResponse,
   RequestBody,
 } from './http-client.ts';
-import { errorCode, httpError, toHttpError } from './http-failures.ts';
+import { errorCode, httpError, isRefused, toHttpError } from './http-failures.ts';
 import { mendHttp2Streams } from './http2-streams.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import type { NetworkSettings } from './network-settings.ts';
@@ -75,10 +75,13 @@ const REQUEST_TIMEOUT = 408;
 const isUnreached = (code: HttpFailure): boolean =>
   code === 'tls_failed' || code === 'connection_failed' || code === 'connect_timeout';
 
-/** Whether a connection ended that had been made. An aggregate says that no address of a name took one. */
+/**
+ * Whether a connection ended that had been made. An aggregate says that no address of a name took one. A refused
+ * request is not repeated here, for undici repeats it once, and no client should more often (RFC 9113, 8.7).
+ */
 function hasEnded({ code, cause }: HttpError): boolean {
   if (code !== 'connection_failed' || !(cause instanceof Error)) return false;
-  if (cause instanceof AggregateError) return false;
+  if (cause instanceof AggregateError || isRefused(cause)) return false;
   return (cause as NodeJS.ErrnoException).syscall !== 'connect';
 }
 

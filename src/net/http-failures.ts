@@ -1,3 +1,4 @@
+import { constants } from 'node:http2';
 import { isIPv4 } from 'node:net';
 import errors from 'undici/lib/core/errors.js';
 import { HttpError, type HttpFailure } from './http-client.ts';
@@ -53,6 +54,12 @@ const BY_PREFIX: readonly (readonly [prefix: string, failure: HttpFailure])[] = 
   ['ERR_INVALID_', 'protocol_error'],
 ];
 
+/** HTTP/2 error codes by which a server takes no request for now (RFC 9113, 7). */
+const REFUSALS: ReadonlySet<unknown> = new Set([
+  constants.NGHTTP2_REFUSED_STREAM,
+  constants.NGHTTP2_ENHANCE_YOUR_CALM,
+]);
+
 const MESSAGES: Readonly<Record<HttpFailure, string>> = {
   address_not_allowed: 'the address is not public',
   port_not_allowed: 'the port belongs to another protocol than HTTP',
@@ -92,7 +99,9 @@ export function toHttpError(error: unknown): HttpError {
   }
   const code = errorCode(error);
   const named =
-    (lacksPort(error) ? 'no_socket' : BY_CODE[code]) ??
+    (lacksPort(error) ? 'no_socket' : undefined) ??
+    (isRefused(error) ? 'connection_failed' : undefined) ??
+    BY_CODE[code] ??
     BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1];
   const failure = named ?? (isParserError(error) ? 'protocol_error' : 'connection_failed');
   return httpError(failure, error);
@@ -102,6 +111,11 @@ export function toHttpError(error: unknown): HttpError {
 function lacksPort(error: unknown): boolean {
   const { address } = error as { readonly address?: unknown };
   return errorCode(error) === 'EADDRNOTAVAIL' && typeof address === 'string' && isIPv4(address);
+}
+
+/** Whether a server has refused the stream of a request, or all further ones. */
+export function isRefused(error: unknown): boolean {
+  return error instanceof Error && 'http2ErrorCode' in error && REFUSALS.has(error.http2ErrorCode);
 }
 
 // Some errors of undici's HTTP parser have no code; for 100 Continue it is that of a closed socket.

@@ -8,7 +8,7 @@ import { TLS_FIXTURE } from '../../support/tls-fixture.ts';
 
 // Servers that speak HTTP/2 alone, and reset streams; node:http2 ends them in order.
 
-const TYPES = { data: 0, headers: 1, reset: 3, settings: 4 } as const;
+const TYPES = { data: 0, headers: 1, reset: 3, settings: 4, goaway: 7 } as const;
 const END_STREAM = 1;
 const END_HEADERS = 4;
 const ACK = 1;
@@ -49,6 +49,13 @@ function reset(stream: number, code: number): Buffer {
   const payload = Buffer.alloc(4);
   payload.writeUInt32BE(code);
   return frame(TYPES.reset, 0, stream, payload);
+}
+
+function goaway(lastStream: number, code: number): Buffer {
+  const payload = Buffer.alloc(8);
+  payload.writeUInt32BE(lastStream);
+  payload.writeUInt32BE(code, 4);
+  return frame(TYPES.goaway, 0, 0, payload);
 }
 
 /** Answers the request on each stream by these frames. */
@@ -115,3 +122,37 @@ test('a page that ends with trailers is whole', async () => {
   ]);
   expect(await ask(url)).toBe('whole');
 });
+
+/** Answers the first request by a page and all others by a refusal; the numbers of requests are in the result. */
+async function refuse(
+  refusal: (stream: number) => Buffer,
+): Promise<{ readonly url: string; readonly requests: () => number }> {
+  let requests = 0;
+  const url = await serve((stream) => {
+    requests += 1;
+    return requests === 1 ? [head(stream), data(stream, 'page', END_STREAM)] : [refusal(stream)];
+  });
+  return { url, requests: () => requests };
+}
+
+test.each([
+  ['REFUSED_STREAM', 7],
+  ['ENHANCE_YOUR_CALM', 11],
+])('a server that resets streams with %s is not reached, and asked twice', async (_name, code) => {
+  const { url, requests } = await refuse((stream) => reset(stream, code));
+  expect(await ask(url)).toBe('page');
+  expect(await ask(url)).toBe('connection_failed');
+  expect(requests()).toBeLessThanOrEqual(1 + 2);
+});
+
+test.each([
+  ['after the request', (stream: number) => goaway(stream, 11)],
+  ['before the request', () => goaway(0, 11)],
+])(
+  'a server that ends the connection %s with ENHANCE_YOUR_CALM is not reached',
+  async (_, sent) => {
+    const { url } = await refuse(sent);
+    expect(await ask(url)).toBe('page');
+    expect(await ask(url)).toBe('connection_failed');
+  },
+);
