@@ -1,6 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import buildConnector from 'undici/lib/core/connect.js';
+import { defined } from '../domain/defined.ts';
 import { type CrawlStep, startStopwatch } from '../domain/job-try.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard, AddressRefusal } from './address-guard.ts';
@@ -61,7 +62,7 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
       return;
     }
     const socket = connect(
-      options,
+      withServerName(options),
       (...[error, connected]: Parameters<buildConnector.Callback>) => {
         if (error !== null) {
           callback(error, null);
@@ -82,6 +83,13 @@ export function createGuardedConnector(deps: GuardedConnectorDeps): buildConnect
     keepSession(socket);
     deps.onSocket(socket);
   };
+}
+
+/** What undici connects to, with a server name, which has no dot at its end and is no address (RFC 6066, 3). */
+export function withServerName(options: buildConnector.Options): buildConnector.Options {
+  const { hostname } = options;
+  const name = options.servername ?? (isIP(hostname) === 0 ? hostname : undefined);
+  return { ...options, ...defined({ servername: name?.replace(/\.$/, '') }) };
 }
 
 /** Times the parts of a connection that is being made; call the result once it is made. */

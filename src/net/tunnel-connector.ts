@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import buildConnector from 'undici/lib/core/connect.js';
 import type { Claimant } from '../fairness/fair-pool.ts';
 import type { AddressGuard } from './address-guard.ts';
-import { permittedAddresses } from './guarded-connector.ts';
+import { permittedAddresses, withServerName } from './guarded-connector.ts';
 import { toHttpError } from './http-failures.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import { openTunnel } from './proxy-tunnel.ts';
@@ -93,7 +93,7 @@ export function createTunnelConnector(
     }).then(
       (socket) => {
         if (options.protocol !== 'https:') done(null, socket);
-        else keepSession(secure({ ...options, httpSocket: socket }, done));
+        else keepSession(secure({ ...withServerName(options), httpSocket: socket }, done));
       },
       (error: unknown): void => done(toHttpError(error), null),
     );
