@@ -27,6 +27,7 @@ function toTryMessage({
   failure,
   steps,
   rung,
+  detail,
 }: JobTry): MessageInitShape<typeof CrawlTrySchema> {
   return {
     startedAt: timestampFromDate(startedAt),
@@ -35,6 +36,7 @@ function toTryMessage({
     steps: steps.map(([name, ms]) => ({ name, durationMs: ms })),
     ...(failure === '' ? {} : { failure }),
     rung,
+    detail,
   };
 }
 

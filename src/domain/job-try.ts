@@ -12,6 +12,8 @@ export interface JobTry {
   readonly originalStatus: number;
   /** Why it failed; empty when it ended well. */
   readonly failure: string;
+  /** The code that the system, TLS, the HTTP parser or a proxy gave for it, such as `CERT_HAS_EXPIRED`. */
+  readonly detail?: string | undefined;
   /** The rung of the crawler's ladder; undefined without a ladder. */
   readonly rung?: string | undefined;
   /** In order. They are those of the last request of a chain of redirects. */
@@ -25,7 +27,8 @@ export type KeptTry = readonly [
   originalStatus: number,
   failure: string,
   steps: readonly CrawlStep[],
-  rung?: string,
+  rung?: string | null,
+  detail?: string,
 ];
 
 /** The tries of a job that are kept: the latest. */
@@ -33,21 +36,22 @@ export const MAX_KEPT_TRIES = 10;
 
 /** The tries with one more, as they are kept. */
 export function addTry(kept: readonly KeptTry[], next: JobTry): KeptTry[] {
-  const { startedAt, durationMs, originalStatus, failure, steps, rung } = next;
+  const { startedAt, durationMs, originalStatus, failure, steps, rung, detail } = next;
   const added = [startedAt.getTime(), durationMs, originalStatus, failure, steps] as const;
-  const whole: KeptTry = rung === undefined ? added : [...added, rung];
+  const named = rung === undefined ? added : ([...added, rung] as const);
+  const whole: KeptTry = detail === undefined ? named : [...added, rung ?? null, detail];
   return [...kept.slice(1 - MAX_KEPT_TRIES), whole];
 }
 
 /** Reads kept tries. */
 export function toTries(kept: readonly KeptTry[] = []): JobTry[] {
-  return kept.map(([startedMs, durationMs, originalStatus, failure, steps, rung]) => ({
+  return kept.map(([startedMs, durationMs, originalStatus, failure, steps, rung, detail]) => ({
     startedAt: new Date(startedMs),
     durationMs,
     originalStatus,
     failure,
     steps,
-    ...defined({ rung }),
+    ...defined({ rung: rung ?? undefined, detail }),
   }));
 }
 

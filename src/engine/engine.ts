@@ -66,7 +66,7 @@ export interface CrawlFailure {
   readonly transient: boolean;
   /** What the target asked for (`Retry-After`). */
   readonly retryAfterMs?: number;
-  /** Of the failure of a proxy: its status, or a code. */
+  /** See `JobTry.detail`. */
   readonly detail?: string;
 }
 

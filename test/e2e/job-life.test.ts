@@ -2,9 +2,11 @@ import { expect, test } from 'vitest';
 import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/listen.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { shareApp } from '../support/shared-app.ts';
 import { startSite } from '../support/site.ts';
+import { startTlsSite } from '../support/tls-site.ts';
 
 /** What the API tells of a job. */
 async function lifeOf(app: TestApp, rid: string) {
@@ -92,6 +94,21 @@ test('the times of a slow page are those of its parts, and a failed one names th
   expect(failed.tries).toMatchObject([{ failure: 'connection_failed' }]);
   expect(names(failed.tries[0].steps).at(-1)).toBe('first_byte');
   expect(failed.push).toEqual({ url: `${site.url}/silent` });
+});
+
+test('a try that TLS or the system ended tells the code', async () => {
+  await using site = await startTlsSite();
+  const crawler = await createCrawler(shared(), 'coded', { max_retries: 0 });
+  const unknown = await crawler.push(`${site.url}/`);
+  const refused = await crawler.push(`http://127.0.0.1:${await freePort()}/`);
+  await crawler.stored(unknown);
+  await crawler.stored(refused);
+  expect((await lifeOf(shared(), unknown)).tries).toMatchObject([
+    { failure: 'tls_failed', detail: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
+  ]);
+  expect((await lifeOf(shared(), refused)).tries).toMatchObject([
+    { failure: 'connection_failed', detail: 'ECONNREFUSED' },
+  ]);
 });
 
 test('a delivery tells its headers without secrets, and what the callback URL answered', async () => {

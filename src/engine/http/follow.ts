@@ -4,7 +4,7 @@ import type { CrawlStep } from '../../domain/job-try.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import type { Claimant } from '../../fairness/fair-pool.ts';
 import { type HttpClient, HttpError, type HttpResponse, type Room } from '../../net/http-client.ts';
-import { proxyDetail } from '../../net/http-failures.ts';
+import { errorCode } from '../../net/http-failures.ts';
 import { headerValues } from '../../net/raw-headers.ts';
 import type { Cookies } from '../cookies.ts';
 import { MAX_REDIRECTS } from '../engine.ts';
@@ -51,7 +51,7 @@ export interface FollowResult {
   readonly head?: HttpError['head'];
   /** Why the chain ended without a usable page. */
   readonly failure?: FailureReason;
-  /** See `CrawlFailure.detail`. */
+  /** See `JobTry.detail`. */
   readonly detail?: string | undefined;
   /** `redirects`, all together, then the parts of the last request. */
   readonly steps?: readonly CrawlStep[];
@@ -135,7 +135,7 @@ async function send(
   cookie: string,
 ): Promise<
   | { readonly response: HttpResponse }
-  | (Pick<FollowResult, 'detail' | 'head' | 'steps'> & { readonly failure: FailureReason })
+  | (Pick<FollowResult, 'head' | 'steps' | 'detail'> & { readonly failure: FailureReason })
 > {
   const { client, request, deadline, maxBodyBytes, claimant, room, proxy, signal } = input;
   const { onSent, onBytes } = input;
@@ -173,7 +173,7 @@ async function send(
     if (head !== undefined && isTimeLeft && OF_BODIES.has(failure) && leadsOn(hop, head)) {
       return { response: { ...head, body: NOTHING, answerMs: 0, steps } };
     }
-    return { failure, detail: proxyDetail(error), head, steps };
+    return { failure, head, steps, detail: errorCode(error.cause) || undefined };
   }
 }
 

@@ -147,12 +147,13 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
   function startTry(job: QueuedJob, rung?: string): TriesAfter {
     const startedAt = wallNow(clock);
     const started = performance.now();
-    return ({ failure, originalStatus = 0, steps = [] }) =>
+    return ({ failure, detail, originalStatus = 0, steps = [] }) =>
       addTry(parseTries(job.tries), {
         startedAt,
         durationMs: Math.round(performance.now() - started),
         originalStatus,
         failure,
+        detail,
         steps,
         rung,
       });
@@ -178,7 +179,8 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
       // The block concerns the rung alone: the host is not asked less for it.
       return { ...back, answer: { kind: 'answered' }, tried: { failure: reason } };
     }
-    const tries = triesAfter({ ...crawled.result, failure: failure?.reason ?? '' });
+    const { reason: failed = '', detail } = failure ?? {};
+    const tries = triesAfter({ ...crawled.result, failure: failed, detail });
     const { robotsDelayMs } = crawled;
     const untold = defined({ answer: hostAnswer(crawled, crawler, job, rungTry), robotsDelayMs });
     const told = { ...untold, tried: defined({ failure: failure?.reason }) };
@@ -251,7 +253,7 @@ export function createCrawlJobs(deps: CrawlJobDeps): CrawlJobs {
 }
 
 type TriesAfter = (
-  ended: Pick<JobTry, 'failure'> & Partial<Pick<JobTry, 'originalStatus' | 'steps'>>,
+  ended: Pick<JobTry, 'failure'> & Partial<Pick<JobTry, 'detail' | 'originalStatus' | 'steps'>>,
 ) => KeptTry[];
 
 /** The result with what is kept of its job. */

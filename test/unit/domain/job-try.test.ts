@@ -22,6 +22,17 @@ test('tries are read as they were kept, also from text', () => {
   expect(toTries(parseTries(undefined))).toEqual([]);
 });
 
+test('tries are read with their code and their rung, or one of the two', () => {
+  for (const more of [
+    { rung: 'direct' },
+    { detail: 'EPROTO' },
+    { rung: 'direct', detail: 'EPROTO' },
+  ]) {
+    const each = { ...tried(7), ...more };
+    expect(toTries(parseTries(JSON.stringify(addTry([], each))))).toEqual([each]);
+  }
+});
+
 test('the latest tries are kept, and take about 80 bytes each', () => {
   let kept: readonly KeptTry[] = [];
   for (let n = 0; n < 3 * MAX_KEPT_TRIES; n += 1) kept = addTry(kept, tried(1_764_000_000_000 + n));

@@ -70,11 +70,12 @@ export function jobEvents(found: FindRidResponse): readonly JobEvent[] {
 }
 
 function tryEvent(each: CrawlTry, number: number): JobEvent {
-  const { startedAt, durationMs, originalStatus, failure, steps, rung } = each;
+  const { startedAt, durationMs, originalStatus, failure, steps, rung, detail } = each;
   const by = rung === undefined ? '' : ` by ${rung}`;
+  const code = detail === undefined ? '' : ` (${detail})`;
   const site = originalStatus === 0 ? 'the site was silent' : `the site answered ${originalStatus}`;
   return {
-    title: `Try ${number}${by}: ${failure === undefined ? '' : `${words(failure)}, `}${site}`,
+    title: `Try ${number}${by}: ${failure === undefined ? '' : `${words(failure)}${code}, `}${site}`,
     kind: failure === undefined ? 'ok' : 'bad',
     at: startedAt,
     tookMs: durationMs,
