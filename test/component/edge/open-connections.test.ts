@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { connect, createServer, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createOpenConnections } from '../../../src/edge/open-connections.ts';
 import { collectGarbage } from '../../support/collect-garbage.ts';
@@ -19,10 +18,9 @@ async function start(idleSessionMs: number, streamMs: number): Promise<string> {
     sessions.push(new WeakRef(session));
     connections.trackSession(session);
   });
-  server.on('stream', async (stream) => {
+  server.on('stream', (stream) => {
     stream.respond();
-    await sleep(streamMs);
-    stream.end('done');
+    setTimeout(() => stream.end('done'), streamMs);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
