@@ -60,6 +60,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   const gates = createHostGates();
   /** When something was forgotten that still holds back crawls. */
   let forgottenMs = Number.NEGATIVE_INFINITY;
+  const forgotten = new WeakSet<HostLanes>();
   const changed = new Set<string>();
   const memory = createLruMap<string, KnownLanes>({
     maxEntries: MAX_CRAWLERS,
@@ -81,27 +82,34 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   }
 
   function forget({ lanes }: KnownLanes): void {
-    if (lanes.opensAt(nowMs()) !== undefined) forgottenMs = nowMs();
+    // Reports have no delays, but hosts that are put aside.
+    if (lanes.keepsDelays(nowMs())) forgottenMs = nowMs();
+    forgotten.add(lanes);
     lanes.close();
   }
 
   /**
    * Forgets ordinary hosts of the crawlers that are not in use. If the others are too many, forgets the
-   * crawlers that were used the longest ago.
+   * crawlers with most of them, and of equal ones those that were used the longest ago.
    */
   function forgetUnused(): void {
     const unused = Array.from(memory.entries(), ([, known]) => known).filter(
       (known) => !isInUse(known),
     );
     for (const { lanes } of unused) lanes.forgetOrdinary(nowMs());
-    let weight = unused.reduce((sum, { lanes }) => sum + lanes.weight(), 0);
-    for (const known of unused) {
-      if (weight <= MAX_WEIGHT) return;
-      weight -= known.lanes.weight();
+    const weighed = unused.map((known) => ({ known, weight: known.lanes.weight() }));
+    let total = weighed.reduce((sum, { weight }) => sum + weight, 0);
+    for (const { known, weight } of weighed.toSorted((one, other) => other.weight - one.weight)) {
+      if (total <= MAX_WEIGHT) break;
+      total -= weight;
       memory.delete(known.crawlerId);
       forget(known);
     }
   }
+
+  /** Whether hosts may be forgotten later: a run ends, or a delay. */
+  const hasMore = (): boolean =>
+    [...memory.entries()].some(([, known]) => isInUse(known) || known.lanes.keepsDelays(nowMs()));
 
   /** Learns what others have saved, and with `own` what this process has saved and forgotten. */
   async function learn({ crawlerId, lanes }: KnownLanes, own = false): Promise<void> {
@@ -117,7 +125,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
           if (known === undefined || known.lastMs < state.lastMs) latest.set(state.host, told);
         }
       }
-      lanes.learn([...latest.values()], nowMs());
+      if (!forgotten.has(lanes)) lanes.learn([...latest.values()], nowMs());
     } catch (error) {
       logger.debug({ err: error, crawler: crawlerId }, 'the reports on hosts were not read');
     }
@@ -202,7 +210,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
       saving = save().finally(() => {
         timer = undefined;
         saving = undefined;
-        if (changed.size > 0) saveSoon();
+        if (changed.size > 0 || hasMore()) saveSoon();
       });
     }, SAVE_MS).unref();
   }

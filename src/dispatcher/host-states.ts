@@ -14,6 +14,8 @@ export interface HostStates {
   states(nowMs: number): HostState[];
   /** The memory that the hosts take, in lanes of 4 KB. */
   weight(): number;
+  /** Whether the delay of a host is not over. */
+  keepsDelays(nowMs: number): boolean;
 }
 
 /** The memory of a resting host, or of the numbers of a host, in lanes. */
@@ -23,7 +25,7 @@ const LIGHT = 0.1;
 export function createHostStates(deps: {
   readonly lanes: ReadonlyMap<string, Lane>;
   readonly tallies: HostTallies;
-  readonly resting: Pick<RestingHosts, 'size'>;
+  readonly resting: Pick<RestingHosts, 'size' | 'keepsDelays'>;
 }): HostStates {
   const { lanes, tallies, resting } = deps;
   return {
@@ -31,6 +33,8 @@ export function createHostStates(deps: {
     troubled: () => troubledOf(lanes),
     states: (nowMs) => statesOf(lanes, tallies, nowMs),
     weight: () => lanes.size + LIGHT * (resting.size + tallies.size),
+    keepsDelays: (nowMs) =>
+      resting.keepsDelays(nowMs) || lanes.values().some(({ gate }) => gate.nextStartMs > nowMs),
   };
 }
 

@@ -25,6 +25,8 @@ export interface RestingHost {
 export interface RestingHosts {
   readonly size: number;
   has(host: string): boolean;
+  /** Whether the delay of a host is not over. */
+  keepsDelays(nowMs: number): boolean;
   /** Whether the next crawl is a try of a host that is put aside. */
   needsTry(host: string): boolean;
   /** Whether the host may not be asked now. */
@@ -52,7 +54,7 @@ export interface RestingHosts {
   opensAt(nowMs: number): number | undefined;
 }
 
-/** 10 MB of a crawler. */
+/** 20 MB of a crawler. */
 const MAX_HOSTS = 50_000;
 /** What of it is left when hosts that are put aside make room. */
 const MOST_LEFT = 0.9 * MAX_HOSTS;
@@ -82,6 +84,7 @@ export function createRestingHosts(): RestingHosts {
       return hosts.size;
     },
     has: (host) => hosts.has(host),
+    keepsDelays: (nowMs) => hosts.values().some(({ nextStartMs }) => nextStartMs > nowMs),
     needsTry: (host) => needsTry(hosts.get(host)),
     isClosed: (host, nowMs) => (hosts.get(host)?.untilMs ?? nowMs) > nowMs,
     isFull(nowMs) {

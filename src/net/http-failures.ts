@@ -54,12 +54,6 @@ const BY_PREFIX: readonly (readonly [prefix: string, failure: HttpFailure])[] = 
   ['ERR_INVALID_', 'protocol_error'],
 ];
 
-/** HTTP/2 error codes by which a server takes no request for now (RFC 9113, 7). */
-const REFUSALS: ReadonlySet<unknown> = new Set([
-  constants.NGHTTP2_REFUSED_STREAM,
-  constants.NGHTTP2_ENHANCE_YOUR_CALM,
-]);
-
 const MESSAGES: Readonly<Record<HttpFailure, string>> = {
   address_not_allowed: 'the address is not public',
   port_not_allowed: 'the port belongs to another protocol than HTTP',
@@ -113,9 +107,18 @@ function lacksPort(error: unknown): boolean {
   return errorCode(error) === 'EADDRNOTAVAIL' && typeof address === 'string' && isIPv4(address);
 }
 
-/** Whether a server has refused the stream of a request, or all further ones. */
+/**
+ * Whether a server has refused the stream of a request, or all further ones (RFC 9113, 7). Node itself
+ * ends the stream of a response with too many headers by ENHANCE_YOUR_CALM.
+ */
 export function isRefused(error: unknown): boolean {
-  return error instanceof Error && 'http2ErrorCode' in error && REFUSALS.has(error.http2ErrorCode);
+  if (!(error instanceof Error && 'http2ErrorCode' in error)) return false;
+  const { http2ErrorCode: code } = error;
+  const isCalm = code === constants.NGHTTP2_ENHANCE_YOUR_CALM;
+  return (
+    code === constants.NGHTTP2_REFUSED_STREAM ||
+    (isCalm && errorCode(error) === 'ERR_HTTP2_SESSION_ERROR')
+  );
 }
 
 // Some errors of undici's HTTP parser have no code; for 100 Continue it is that of a closed socket.

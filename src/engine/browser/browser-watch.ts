@@ -12,14 +12,16 @@ export type MemoryByKind = Readonly<Record<ProcessKind, number>>;
  * one that draws when it hangs.
  */
 export interface BrowserWatch {
-  /** When a page's process was last ended, on the scale of `performance.now()`; -Infinity for never. */
-  readonly killedAt: number;
+  /** Whether a page whose process was killed just now was ended here. One end explains one page. */
+  hasEndedOne(): boolean;
   /** As it was last looked at, at most half a second ago; zeros except on Linux. */
   readonly bytes: MemoryByKind;
   stop(): void;
 }
 
 const INTERVAL_MS = 500;
+/** Chromium tells the end of a page within this time after its process was ended, also when it is busy. */
+const TOLD_MS = 30_000;
 
 /** Starts the watch. Its timer does not keep the process alive. */
 export function watchBrowser(deps: {
@@ -35,29 +37,33 @@ export function watchBrowser(deps: {
   readonly onSharedProcessFailed: () => void;
 }): BrowserWatch {
   const { logger, maxProcessBytes } = deps;
-  let killedAt = Number.NEGATIVE_INFINITY;
+  /** When processes of pages were ended whose pages are not known yet. */
+  let endedAt: readonly number[] = [];
   let bytes = sumByKind([]);
   const judgeDrawing = createDrawingWatch();
   const findFlood = createFloodWatch(deps.ping);
+
+  function end({ pid, kind }: Pick<BrowserProcess, 'pid' | 'kind'>): void {
+    if (kind === 'renderer') endedAt = [...endedAt, performance.now()];
+    kill(pid);
+  }
 
   async function check(): Promise<void> {
     const processes = await browserProcesses(deps.pid);
     bytes = sumByKind(processes);
     for (const each of tooLarge(processes, maxProcessBytes, deps.openPages())) {
-      const { pid, kind } = each;
+      const { kind } = each;
       const fields = { kind, bytes: each.bytes, limit: maxProcessBytes };
       logger.warn(fields, 'a process of Chromium took too much memory');
       if (kind !== 'renderer') deps.onSharedProcessFailed();
       // The browser process ends once its last page is closed.
       if (kind === 'browser') continue;
-      killedAt = performance.now();
-      kill(pid);
+      end(each);
     }
     const flooding = findFlood(processes);
     if (flooding !== undefined) {
-      logger.warn({}, 'a page keeps Chromium from answering; it is ended');
-      killedAt = performance.now();
-      kill(flooding);
+      logger.warn({}, 'a page floods Chromium with messages; its process is ended');
+      end({ pid: flooding, kind: 'renderer' });
     }
     const drawing = processes.find((each) => each.drawing !== undefined);
     const state = judgeDrawing(drawing, performance.now());
@@ -73,8 +79,11 @@ export function watchBrowser(deps: {
   const timer = setInterval(() => void checkSafely(), INTERVAL_MS).unref();
 
   return {
-    get killedAt() {
-      return killedAt;
+    hasEndedOne() {
+      const latest = performance.now() - TOLD_MS;
+      const [first, ...others] = endedAt.filter((at) => at > latest);
+      endedAt = others;
+      return first !== undefined;
     },
     get bytes() {
       return bytes;

@@ -9,10 +9,8 @@ export interface BrowserProcess {
   readonly kind: ProcessKind;
   /** Its private and shared memory, without mapped files. */
   readonly bytes: number;
-  /** Processor time since its start. */
-  readonly cpuSeconds: number;
-  /** Processor time of the thread that takes the messages of pages; of the first process alone. */
-  readonly messageSeconds: number | undefined;
+  /** Processor time of the thread that takes and sends the messages between the processes. */
+  readonly messageSeconds: number;
   /** Of the process that draws for all pages alone. */
   readonly drawing: DrawingTimes | undefined;
 }
@@ -26,6 +24,8 @@ export interface DrawingTimes {
 }
 
 const MAX_PROCESSES = 2_000;
+/** The name of that thread, in the first process and in the others, as far as Linux keeps it. */
+const TAKES_MESSAGES = /\(Chrome_(?:IOThread|ChildIOT)/;
 /** `USER_HZ` of Linux. */
 const TICKS_PER_SECOND = 100;
 
@@ -53,10 +53,8 @@ async function readProcess(pid: number, isFirst: boolean): Promise<BrowserProces
     const kind = isFirst ? 'browser' : isRenderer ? 'renderer' : 'other';
     const isDrawing = command.includes('--type=gpu-process');
     const drawing = isDrawing ? await drawingTimes(pid, status) : undefined;
-    const cpuSeconds = secondsIn(await readFile(`/proc/${pid}/stat`, 'latin1'));
-    const isMessages = (stat: string) => stat.includes('(Chrome_IOThread)');
-    const messageSeconds = isFirst ? await threadSeconds(pid, isMessages) : undefined;
-    return { pid, kind, bytes, cpuSeconds, messageSeconds, drawing };
+    const messageSeconds = await threadSeconds(pid, (stat) => TAKES_MESSAGES.test(stat));
+    return { pid, kind, bytes, messageSeconds, drawing };
   } catch {
     // The process has just ended.
     return undefined;

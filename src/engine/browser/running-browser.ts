@@ -87,8 +87,6 @@ export interface RunningBrowserDeps {
 
 const CLOSE_MS = 5_000;
 const TOUCH_MS = 60_000;
-/** A page that is killed within this time of a kill by the watch was ended by it: Chromium may tell late. */
-const KILL_MS = 30_000;
 /** The longest time that a command of the watch is waited for. */
 const PING_MS = 600_000;
 
@@ -151,7 +149,7 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
         others.handlers['Target.detachedFromTarget']?.(event);
     },
     'Target.targetCrashed': ({ targetId, status }) => {
-      const wasKilled = status === 'killed' && performance.now() - watch.killedAt < KILL_MS;
+      const wasKilled = status === 'killed' && watch.hasEndedOne();
       for (const page of pages.values()) {
         if (page.targetId === targetId) page.end(wasKilled ? 'too_heavy' : 'crashed');
       }

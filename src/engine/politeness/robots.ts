@@ -79,6 +79,8 @@ const UNKNOWN: RobotsVerdict = { allowed: false, delayMs: 0, unknown: true };
 type Rules = (url: URL) => RobotsVerdict;
 
 interface Site {
+  /** By which it is loaded. */
+  readonly proxy: string | undefined;
   readonly rules: Promise<Rules>;
   until: number;
   /** Memory of the rules, 0 until they are loaded. */
@@ -139,13 +141,14 @@ export function createRobots(deps: RobotsDeps): Robots {
     origin: string,
     { proxy, name }: RobotsRoute,
     claimant: Claimant | undefined,
-  ): Promise<Rules> {
+  ): Site {
     const key = `${name} ${origin}`;
     const now = deps.clock.now().getTime();
     const known = sites.get(key);
-    if (known !== undefined && known.until > now) return known.rules;
+    if (known !== undefined && known.until > now) return known;
     const loading = load(origin, proxy, claimant);
     const site: Site = {
+      proxy,
       rules: loading.then(({ rules }) => rules),
       until: now + KEEP_UNKNOWN_MS,
       bytes: 0,
@@ -159,14 +162,18 @@ export function createRobots(deps: RobotsDeps): Robots {
       },
       () => sites.delete(key),
     );
-    return site.rules;
+    return site;
   }
 
   return {
     async check(url, route, signal, claimant) {
       // The load is shared by everyone who asks, so an abort ends only this wait.
-      const rules = await raceAbort(rulesFor(url.origin, route, claimant), signal);
-      return rules(url);
+      const site = rulesFor(url.origin, route, claimant);
+      const verdict = (await raceAbort(site.rules, signal))(url);
+      const ofProxy = verdict.failure === 'proxy_failed' || verdict.failure === 'proxy_refused';
+      if (!ofProxy || site.proxy === route.proxy) return verdict;
+      // Another proxy has failed, which says nothing of this one.
+      return (await raceAbort(load(url.origin, route.proxy, claimant), signal)).rules(url);
     },
   };
 }

@@ -180,8 +180,9 @@ export function createPoolWays(deps: {
     const key = isWhole ? name : `${name} ${use.accountId} ${use.host}`;
     if (waiting.get(key) === true) return;
     waiting.set(key, true);
-    const lastFailure = all.find(({ numbers: { lastFailure: its } }) => its)?.numbers.lastFailure;
     const host = isWhole ? undefined : use.host;
+    const failed = isWhole ? all.find(({ numbers }) => numbers.lastFailure) : undefined;
+    const lastFailure = failed?.numbers.lastFailure;
     logger.warn(
       { pool: prefix + name, waitMs, ...defined({ host, lastFailure }) },
       'no proxy of the pool may be used now; its URLs wait',

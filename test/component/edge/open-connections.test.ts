@@ -61,7 +61,12 @@ test('a session that has ended is not kept in memory', async () => {
 });
 
 test('a session is closed when it has had no stream for the time, and not before', async () => {
-  const client = connect(await start(100, 500));
-  expect(await get(client)).toBe('done');
+  const client = connect(await start(1_000, 2_500));
+  let told = '';
+  client.on('goaway', () => {
+    told += 'goaway ';
+  });
+  const text = await get(client);
+  expect(told + text).toBe('done');
   await eventually(() => expect(client.closed).toBe(true), { timeoutMs: 15_000 });
 });

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { createFloodWatch } from '../../../src/engine/browser/flood-watch.ts';
 
-/** Processor time in seconds until look `n`, of the thread that takes messages and of two pages. */
+/** What messages have cost by look `n`, in seconds: the browser and two pages. */
 interface Times {
-  readonly messages: number;
+  readonly browser: number;
   readonly first: number;
   readonly second: number;
 }
@@ -11,25 +11,30 @@ interface Times {
 const BROWSER = 1;
 const [FIRST, SECOND] = [2, 3];
 
-function processes({ messages, first, second }: Times) {
+function processes({ browser, first, second }: Times) {
   return [
-    { pid: BROWSER, kind: 'browser' as const, cpuSeconds: 99, messageSeconds: messages },
-    { pid: FIRST, kind: 'renderer' as const, cpuSeconds: first, messageSeconds: undefined },
-    { pid: SECOND, kind: 'renderer' as const, cpuSeconds: second, messageSeconds: undefined },
+    { pid: BROWSER, kind: 'browser' as const, messageSeconds: browser },
+    { pid: FIRST, kind: 'renderer' as const, messageSeconds: first },
+    { pid: SECOND, kind: 'renderer' as const, messageSeconds: second },
   ];
 }
 
-/** What the watch ends, by look, when the browser does not reply before the look `repliesAt`. */
+/** What the watch ends, by look; the browser replies to each ping just before the looks `replies`. */
 async function ended(
   count: number,
   times: (n: number) => Times,
-  repliesAt = Number.POSITIVE_INFINITY,
-) {
-  const { promise: reply, resolve } = Promise.withResolvers<void>();
-  const find = createFloodWatch(() => reply);
+  replies: readonly number[] = [],
+): Promise<Record<number, number>> {
+  let reply = () => {};
+  const find = createFloodWatch(
+    () =>
+      new Promise<void>((resolve) => {
+        reply = resolve;
+      }),
+  );
   const all: Record<number, number> = {};
   for (let n = 0; n < count; n += 1) {
-    if (n === repliesAt) resolve();
+    if (replies.includes(n)) reply();
     await Promise.resolve();
     const pid = find(processes(times(n)));
     if (pid !== undefined) all[n] = pid;
@@ -37,34 +42,41 @@ async function ended(
   return all;
 }
 
-const flood = (n: number): Times => ({ messages: 5 + n * 0.2, first: 30, second: 2 + n * 0.3 });
+const flood = (n: number): Times => ({ browser: 5 + n * 0.2, first: 30, second: 2 + n * 0.1 });
 
-test('of a browser without a reply for two seconds, the page that works most is ended', async () => {
-  expect(await ended(6, flood)).toEqual({ 4: SECOND });
+test('of a browser without a reply for three seconds, the page that sends most is ended', async () => {
+  expect(await ended(8, flood)).toEqual({ 6: SECOND });
 });
 
 test('another is ended only when the browser had time for what the first has sent', async () => {
-  expect(await ended(14, flood)).toEqual({ 4: SECOND, 12: SECOND });
+  expect(await ended(18, flood)).toEqual({ 6: SECOND, 16: SECOND });
+  expect(await ended(18, flood, [7])).toEqual({ 6: SECOND, 16: SECOND });
 });
 
-test('nothing is ended when the browser replies, or after it has', async () => {
-  expect(await ended(4, flood)).toEqual({});
-  expect(await ended(7, flood, 3)).toEqual({});
+test('nothing is ended when the browser replies, or soon after it has', async () => {
+  expect(await ended(6, flood)).toEqual({});
+  expect(await ended(9, flood, [3])).toEqual({});
+  expect(await ended(30, flood, [4, 9, 14, 19, 24])).toEqual({});
 });
 
 test('on a busy machine it takes as long as the messages do', async () => {
-  const slow = (n: number): Times => ({ messages: n * 0.05, first: 1, second: n * 0.1 });
-  expect(await ended(12, slow)).toEqual({ 8: SECOND });
+  const slow = (n: number): Times => ({ browser: n * 0.05, first: 1, second: n * 0.03 });
+  expect(await ended(12, slow)).toEqual({ 10: SECOND });
+});
+
+test('of several pages that send, each is ended', async () => {
+  const both = (n: number): Times => ({ browser: n, first: n * 0.1, second: n * 0.11 });
+  expect(await ended(8, both)).toEqual({ 6: SECOND });
 });
 
 test.each([
-  ['encodes a picture while a page computes', { messages: 0.02, second: 0.5 }],
-  ['takes what other processes send', { messages: 0.5, second: 0.005 }],
+  ['encodes a picture', { browser: 0.02, second: 0.01 }],
+  ['takes what no page sends', { browser: 0.5, second: 0.005 }],
 ])('nothing is ended when the browser %s', async (_, each) => {
   const times = (n: number): Times => ({
-    messages: n * each.messages,
+    browser: n * each.browser,
     first: 1,
     second: n * each.second,
   });
-  expect(await ended(15, times)).toEqual({});
+  expect(await ended(20, times)).toEqual({});
 });

@@ -93,3 +93,25 @@ test.each(['proxy_failed', 'proxy_refused'] as const)(
     expect(await check()).toMatchObject({ allowed: true });
   },
 );
+
+test.each(['proxy_failed', 'proxy_refused'] as const)(
+  'a proxy has no %s because another one has not fetched the file',
+  async (failure) => {
+    const asked: (string | undefined)[] = [];
+    const robots = createRobots({
+      clock: createTestClock(),
+      fetch: async (_url, proxy) => {
+        asked.push(proxy);
+        await Promise.resolve();
+        return proxy === 'http://bad'
+          ? failure
+          : { status: 404, headers: [], body: new Uint8Array(), answerMs: 0 };
+      },
+    });
+    const check = (proxy: string) =>
+      robots.check(new URL('http://a.example/'), { proxy, name: 'p' }, signal);
+    const verdicts = await Promise.all(['http://bad', 'http://good', 'http://bad'].map(check));
+    expect(verdicts).toMatchObject([{ failure }, { allowed: true }, { failure }]);
+    expect(asked).toEqual(['http://bad', 'http://good']);
+  },
+);
