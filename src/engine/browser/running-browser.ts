@@ -149,9 +149,9 @@ export async function runBrowser(deps: RunningBrowserDeps): Promise<RunningBrows
         others.handlers['Target.detachedFromTarget']?.(event);
     },
     'Target.targetCrashed': ({ targetId, status }) => {
-      const wasKilled = status === 'killed' && watch.hasEndedOne();
       for (const page of pages.values()) {
-        if (page.targetId === targetId) page.end(wasKilled ? 'too_heavy' : 'crashed');
+        if (page.targetId !== targetId) continue;
+        page.end(status === 'killed' && watch.hasEndedOne() ? 'too_heavy' : 'crashed');
       }
     },
   });
