@@ -100,6 +100,7 @@ const RECOVERY = 0.95;
  * answers ask for less. Each answer weighs `weight`.
  */
 const REFUSED = { share: 0.25, weight: 1 / 16 } as const;
+
 /**
  * Makes the health of a host of which nothing is known. A host that did not answer for longer than
  * `windowMs`, or than {@link longestWindow} for one reason, is not put aside any more. Each of its URLs is

@@ -82,7 +82,7 @@ export function createHostMemory(deps: HostMemoryDeps): HostMemory {
   }
 
   function forget({ lanes }: KnownLanes): void {
-    // Reports have no delays, but hosts that are put aside.
+    // A report has the hosts that are put aside, but no delays.
     if (lanes.keepsDelays(nowMs())) forgottenMs = nowMs();
     forgotten.add(lanes);
     lanes.close();

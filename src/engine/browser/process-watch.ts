@@ -9,7 +9,7 @@ export interface BrowserProcess {
   readonly kind: ProcessKind;
   /** Its private and shared memory, without mapped files. */
   readonly bytes: number;
-  /** Processor time of the thread that takes and sends the messages between the processes. */
+  /** Processor time of the thread that takes and sends messages; of pages and the first process alone. */
   readonly messageSeconds: number;
   /** Of the process that draws for all pages alone. */
   readonly drawing: DrawingTimes | undefined;
@@ -53,7 +53,8 @@ async function readProcess(pid: number, isFirst: boolean): Promise<BrowserProces
     const kind = isFirst ? 'browser' : isRenderer ? 'renderer' : 'other';
     const isDrawing = command.includes('--type=gpu-process');
     const drawing = isDrawing ? await drawingTimes(pid, status) : undefined;
-    const messageSeconds = await threadSeconds(pid, (stat) => TAKES_MESSAGES.test(stat));
+    const messageSeconds =
+      kind === 'other' ? 0 : await threadSeconds(pid, (stat) => TAKES_MESSAGES.test(stat));
     return { pid, kind, bytes, messageSeconds, drawing };
   } catch {
     // The process has just ended.
