@@ -7,6 +7,7 @@ import type { CrawlEngine } from '../engine/engine.ts';
 import { createLazyEngine } from '../engine/lazy-engine.ts';
 import { type AddressGuard, createAddressGuard } from '../net/address-guard.ts';
 import { createHttpClient } from '../net/create-http-client.ts';
+import type { FailureReports } from '../net/failure-reports.ts';
 import type { HttpClient } from '../net/http-client.ts';
 import type { NetworkSettings } from '../net/network-settings.ts';
 import { createResolver } from '../net/resolver.ts';
@@ -34,12 +35,14 @@ export function openEngines(context: AppContext, stack: AsyncDisposableStack): E
   const { config, logger, metrics } = context;
   const network = networkSettings(config);
   const lookup = createResolver({ servers: config.dnsServers });
-  const onRefused = createRefusedConnections({ logger, count: metrics.observeRefused });
-  const onNoSocket = createNoSocketWarning(logger);
-  const client = createHttpClient({ ...network, lookup, onRefused, onNoSocket });
+  const reports: FailureReports = {
+    onRefused: createRefusedConnections({ logger, count: metrics.observeRefused }),
+    onNoSocket: createNoSocketWarning(logger),
+  };
+  const client = createHttpClient({ ...network, ...reports, lookup });
   stack.defer(() => client.close());
   const guard = createAddressGuard(config.networkAllow, { deny: config.networkDeny });
-  const shared = { client, guard, network, lookup, onRefused, onNoSocket };
+  const shared = { client, guard, network, lookup, reports };
   const threads = openThreads(context, shared, stack);
   const { browser, browserActivity } = lazyBrowserEngine(context, shared);
   stack.defer(() => browser.close());
@@ -54,8 +57,7 @@ export function openEngines(context: AppContext, stack: AsyncDisposableStack): E
 interface SharedByEngines extends Pick<Engines, 'client' | 'guard'> {
   readonly network: NetworkSettings;
   readonly lookup: ReturnType<typeof createResolver>;
-  readonly onRefused: ReturnType<typeof createRefusedConnections>;
-  readonly onNoSocket: ReturnType<typeof createNoSocketWarning>;
+  readonly reports: FailureReports;
 }
 
 function networkSettings(config: Config): NetworkSettings {
@@ -78,7 +80,7 @@ function crawlLimits(config: Config) {
 
 function openThreads(
   { config, timing, pools, logger, traits }: AppContext,
-  { network, onRefused, onNoSocket }: SharedByEngines,
+  { network, reports }: SharedByEngines,
   stack: AsyncDisposableStack,
 ): CrawlThreads {
   // While accounts share them, a core is left to the service.
@@ -99,8 +101,7 @@ function openThreads(
       limits: crawlLimits(config),
       identity: config.crawlerIdentity,
     },
-    onRefused,
-    onNoSocket,
+    ...reports,
     memory: pools.memory,
     documents,
     hangMs: timing.hangMs,
@@ -113,7 +114,7 @@ function openThreads(
 /** The browser's modules are imported, and Chromium is started, for the first page. */
 function lazyBrowserEngine(
   { config, clock, pools, logger }: AppContext,
-  shared: Pick<SharedByEngines, 'guard' | 'lookup' | 'onRefused'>,
+  { guard, lookup, reports }: SharedByEngines,
 ): Pick<Engines, 'browser' | 'browserActivity'> {
   let pool: BrowserPool | undefined;
   const browser = createLazyEngine(async () => {
@@ -124,7 +125,9 @@ function lazyBrowserEngine(
     const turns = pools.browserTurns;
     pool = createBrowserPool({ chromiumPath, sandbox, identity, webgl, turns, logger });
     return createBrowserEngine({
-      ...shared,
+      ...reports,
+      guard,
+      lookup,
       clock,
       logger,
       torProxy: torProxyOf(config),

@@ -1,11 +1,11 @@
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { createTransientSet } from '../domain/transient-map.ts';
-import type { Claimant } from '../fairness/fair-pool.ts';
-import { type AddressRefusal, createAddressGuard } from './address-guard.ts';
+import { createAddressGuard } from './address-guard.ts';
 import { assertValidRequest } from './assert-valid-request.ts';
 
 import { ACCEPT_ENCODING } from './content-decoder.ts';
+import { type FailureReports, reportFailure } from './failure-reports.ts';
 import { makeHeadersOverflowCheap } from './headers-overflow.ts';
 import type {
   HttpClient,
@@ -15,7 +15,7 @@ import type {
   HttpResponse,
   RequestBody,
 } from './http-client.ts';
-import { errorCode, httpError, isRefused, toHttpError } from './http-failures.ts';
+import { httpError, isRefused, toHttpError } from './http-failures.ts';
 import { mendHttp2Streams } from './http2-streams.ts';
 import { dispatchingFor, type Lookup } from './lookup.ts';
 import type { NetworkSettings } from './network-settings.ts';
@@ -25,22 +25,10 @@ import { createResolver } from './resolver.ts';
 import { ExchangeError, HeldBack, isBroken, runExchange } from './run-exchange.ts';
 import { basicAuthorization, effectivePort, pathAndQuery } from './url-parts.ts';
 
-/** A connection that the guard refused. */
-export interface RefusedConnection {
-  readonly hostname: string;
-  readonly port: number;
-  readonly refusal: AddressRefusal;
-  readonly claimant: Claimant | undefined;
-}
-
 /** How the client connects; only `allow` has no default. The settings are plain values. */
-export interface HttpClientDeps extends NetworkSettings {
+export interface HttpClientDeps extends NetworkSettings, FailureReports {
   /** Default: a resolver that asks the name servers of the settings. */
   readonly lookup?: Lookup;
-  /** Called with every request that was refused because of its target. */
-  readonly onRefused?: ((refused: RefusedConnection) => void) | undefined;
-  /** Called with the code of the system when a connection failed with `no_socket`. */
-  readonly onNoSocket?: ((code: string) => void) | undefined;
   /** Asked when a request is about to be written to a connection; it waits for what is returned. */
   readonly ready?: (signal?: AbortSignal) => Promise<void> | undefined;
   /** Certificate authorities, PEM, in place of Node's own. */
@@ -114,16 +102,11 @@ export function createHttpClient(deps: HttpClientDeps): HttpClient {
     return request.claimant === undefined ? work() : dispatchingFor.run(request.claimant, work);
   }
 
-  /** The error as the caller sees it; a refusal is reported to `onRefused`. */
+  /** The error as the caller sees it, after it was reported. */
   function toReportedError(error: unknown, url: URL, request: HttpRequest): HttpError {
     const failure = toHttpError(error);
-    const { code } = failure;
-    if (code === 'no_socket') deps.onNoSocket?.(errorCode(failure.cause));
-    if (code === 'address_not_allowed' || code === 'port_not_allowed') {
-      const { claimant } = request;
-      const port = effectivePort(url);
-      deps.onRefused?.({ hostname: url.hostname, port, refusal: code, claimant });
-    }
+    const { claimant } = request;
+    reportFailure(deps, failure, { hostname: url.hostname, port: effectivePort(url), claimant });
     return failure;
   }
 

@@ -2,7 +2,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { RefusedConnection } from './create-http-client.ts';
+import { type FailureReports, reportFailure } from './failure-reports.ts';
 import { forwardRequest } from './forward-request.ts';
 import type { HttpFailure } from './http-client.ts';
 import { httpError, proxyDetail, toHttpError } from './http-failures.ts';
@@ -19,9 +19,7 @@ import { createTrafficMeter, type TrafficMeter } from './traffic-meter.ts';
 import { bareHostname, effectivePort } from './url-parts.ts';
 
 /** How a proxy connects to targets, and its limits. */
-export interface FilteringProxyDeps extends TargetConnectorDeps {
-  /** Called with every connection that was refused because of its target. */
-  readonly onRefused?: ((refused: RefusedConnection) => void) | undefined;
+export interface FilteringProxyDeps extends TargetConnectorDeps, FailureReports {
   /** Bytes that may be received in all; more ends every connection. */
   readonly maxBytes: number;
   /** Bytes that may be sent in all, request headers of plain HTTP excepted; more ends every connection. */
@@ -125,13 +123,10 @@ export async function startFilteringProxy(deps: FilteringProxyDeps): Promise<Fil
       return socket;
     } catch (error) {
       const failure = toHttpError(error);
-      const { code } = failure;
       if (meter !== crawl) throw error;
-      failures.set(authority(target), code);
+      failures.set(authority(target), failure.code);
       upstreamDetail = proxyDetail(failure) ?? upstreamDetail;
-      if (code === 'address_not_allowed' || code === 'port_not_allowed') {
-        deps.onRefused?.({ ...target, refusal: code, claimant: deps.claimant });
-      }
+      reportFailure(deps, failure, { ...target, claimant: deps.claimant });
       throw error;
     }
   }

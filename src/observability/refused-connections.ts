@@ -1,6 +1,6 @@
 import { MINUTE_MS } from '../domain/durations.ts';
 import type { Logger } from '../domain/logger.ts';
-import type { RefusedConnection } from '../net/create-http-client.ts';
+import type { RefusedConnection } from '../net/failure-reports.ts';
 
 /** Most lines of one account a minute, so that an account with many does not hide another. */
 const MAX_LINES_PER_ACCOUNT = 5;

@@ -2,7 +2,7 @@ import { createBatchedPort, type Messages } from '../domain/batched-port.ts';
 import { createTransientMap } from '../domain/transient-map.ts';
 import type { CookieSession, CrawlTask, Page } from '../engine/engine.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
-import type { RefusedConnection } from '../net/create-http-client.ts';
+import type { FailureReports } from '../net/failure-reports.ts';
 import type { CrawlResult } from './build-result.ts';
 import { ThreadLost } from './thread-lost.ts';
 import {
@@ -59,12 +59,11 @@ export interface CrawlThreadClient {
 
 /** What a client works with. */
 export interface CrawlThreadClientDeps
-  extends Pick<WatchedThreadDeps, 'program' | 'maxHeapMb' | 'hangMs' | 'logger'> {
+  extends FailureReports,
+    Pick<WatchedThreadDeps, 'program' | 'maxHeapMb' | 'hangMs' | 'logger'> {
   readonly settings: Omit<CrawlThreadSettings, 'state'>;
   /** The process's memory budget, in bytes. */
   readonly memory: FairPool;
-  readonly onRefused: ((refused: RefusedConnection) => void) | undefined;
-  readonly onNoSocket: ((code: string) => void) | undefined;
   /** Called once, when the thread ends other than by `close`; its requests reject a moment later. */
   readonly onEnd: () => void;
 }

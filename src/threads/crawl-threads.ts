@@ -2,7 +2,7 @@ import type { CrawlRequest } from '../domain/job.ts';
 import type { Logger } from '../domain/logger.ts';
 import type { CrawlTask, Page } from '../engine/engine.ts';
 import type { Claimant, FairPool, Grant } from '../fairness/fair-pool.ts';
-import type { RefusedConnection } from '../net/create-http-client.ts';
+import type { FailureReports } from '../net/failure-reports.ts';
 import type { CrawlResult, ResultSpec } from './build-result.ts';
 import {
   type CrawlThreadClient,
@@ -61,7 +61,7 @@ export interface CrawlThreads {
 }
 
 /** What the threads work with. */
-export interface CrawlThreadsDeps {
+export interface CrawlThreadsDeps extends FailureReports {
   /** How many; a further one starts when something suspect is crawled. */
   readonly threads: number;
   /** How many of them are used while several accounts crawl; default all. */
@@ -75,10 +75,6 @@ export interface CrawlThreadsDeps {
   /** How long a thread may be silent before it is replaced. */
   readonly hangMs: number;
   readonly logger: Logger;
-  /** Called for every request of a crawl that was refused because of its address. */
-  readonly onRefused?: (refused: RefusedConnection) => void;
-  /** See `HttpClientDeps.onNoSocket`. */
-  readonly onNoSocket?: (code: string) => void;
   /** Default: `crawl-thread.ts`. */
   readonly program?: URL;
   /** A thread's heap; default 384. */

@@ -2,7 +2,7 @@ import type { CookieChanges, SessionCookie } from '../domain/session-cookies.ts'
 import type { CrawlTask, Page } from '../engine/engine.ts';
 import type { HttpEngineDeps } from '../engine/http/http-engine.ts';
 import type { Claimant } from '../fairness/fair-pool.ts';
-import type { RefusedConnection } from '../net/create-http-client.ts';
+import type { RefusedConnection } from '../net/failure-reports.ts';
 import type { NetworkSettings } from '../net/network-settings.ts';
 import type { CrawlTraffic } from '../net/proxy-traffic.ts';
 import type { CrawlResult, ResultInput, ResultSpec } from './build-result.ts';

@@ -4,7 +4,8 @@ import { raceAbort } from '../../domain/race-abort.ts';
 import type { FailureReason } from '../../domain/status.ts';
 import { parseHttpUrl } from '../../domain/target-url.ts';
 import type { AddressGuard } from '../../net/address-guard.ts';
-import { type FilteringProxyDeps, startFilteringProxy } from '../../net/filtering-proxy.ts';
+import type { FailureReports } from '../../net/failure-reports.ts';
+import { startFilteringProxy } from '../../net/filtering-proxy.ts';
 import type { Lookup } from '../../net/lookup.ts';
 import type { CrawlEngine, CrawlTask, Page } from '../engine.ts';
 import { asFailedPage, failedPage, failedResponse, withDetail } from '../failed-page.ts';
@@ -17,7 +18,7 @@ import { createPageLender, type PageLoan } from './page-lender.ts';
 import { createPageVisit, type VisitInput } from './page-visit.ts';
 
 /** What the engine crawls with, and its limits. */
-export interface BrowserEngineDeps {
+export interface BrowserEngineDeps extends FailureReports {
   readonly pool: BrowserPool;
   /** Pages that are open at once, as many as the pool has turns. */
   readonly maxPages: number;
@@ -27,8 +28,6 @@ export interface BrowserEngineDeps {
   readonly torProxy?: string | undefined;
   /** What proxies are asked to connect to; default `address`. */
   readonly proxyTarget?: 'address' | 'name';
-  /** Called with every connection of a page that was refused because of its target. */
-  readonly onRefused?: FilteringProxyDeps['onRefused'];
   readonly clock: ServiceClock;
   readonly limits: {
     /** For the wait for a free page, and again for the crawl from then on. */

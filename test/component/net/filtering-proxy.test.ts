@@ -2,8 +2,8 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { createAddressGuard } from '../../../src/net/address-guard.ts';
-import type { RefusedConnection } from '../../../src/net/create-http-client.ts';
 import { LookupError } from '../../../src/net/dns-query.ts';
+import type { RefusedConnection } from '../../../src/net/failure-reports.ts';
 import { type FilteringProxyDeps, startFilteringProxy } from '../../../src/net/filtering-proxy.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
 import { createResolver } from '../../../src/net/resolver.ts';
@@ -106,6 +106,22 @@ test('refuses what may not be reached, and tells whose page wanted it', async ()
     { hostname: '8.8.8.8', port: 25, refusal: 'port_not_allowed', claimant },
     { hostname: '::1', port: 443, refusal: 'address_not_allowed', claimant },
   ]);
+});
+
+test('tells that this process had no socket for a connection of the page', async () => {
+  const codes: string[] = [];
+  await using proxy = await proxyTo('', {
+    lookup: async () => {
+      throw Object.assign(new Error('too many open files'), { code: 'EMFILE' });
+    },
+    onNoSocket: (code) => codes.push(code),
+  });
+  const { username, password } = proxy.credentials;
+  const head = 'CONNECT shop.test:443 HTTP/1.1\r\nhost: shop.test:443\r\n';
+  const answer = await exchange(proxy, `${head}${basic(username, password)}\r\n`);
+  expect(answer).toMatch(/^HTTP\/1\.1 502 /);
+  expect(proxy.failureAt('shop.test:443')).toBe('no_socket');
+  expect(codes).toEqual(['EMFILE']);
 });
 
 test("gives the operator's proxy the address that was judged, and names to that of Tor alone", async () => {

@@ -12,11 +12,8 @@ import {
   zstdCompressSync,
 } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import {
-  createHttpClient,
-  type HttpClientDeps,
-  type RefusedConnection,
-} from '../../../src/net/create-http-client.ts';
+import { createHttpClient, type HttpClientDeps } from '../../../src/net/create-http-client.ts';
+import type { RefusedConnection } from '../../../src/net/failure-reports.ts';
 import { type HttpClient, HttpError, type HttpRequest } from '../../../src/net/http-client.ts';
 import type { Lookup, LookupAnswer } from '../../../src/net/lookup.ts';
 import { parseNetworkAllow } from '../../../src/net/network-allow.ts';
