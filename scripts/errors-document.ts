@@ -38,7 +38,7 @@ A refused call has a stable reason for programs and a text for people; the text 
 and \`request_id\`, the \`x-request-id\` of the reply. Over RPC they are \`reason\` of \`google.rpc.ErrorInfo\` (domain \`queuedcrawler\`) and the status message, with \`google.rpc.BadRequest\` and the id in \`google.rpc.RequestInfo\`. An item of
 a batch or stream that is refused has the same reason in its \`error\`.
 
-429 and 503 (RESOURCE_EXHAUSTED, UNAVAILABLE) are worth another try after \`Retry-After\` (\`google.rpc.RetryInfo\`); nothing else is, unchanged. 409 is the HTTP status
+429 and 503 (RESOURCE_EXHAUSTED, UNAVAILABLE) are worth another try after \`Retry-After\` (\`google.rpc.RetryInfo\`); nothing else is, unchanged. For items of a batch, that try needs another \`request_id\`. 409 is the HTTP status
 of both ALREADY_EXISTS and FAILED_PRECONDITION.
 
 | reason | HTTP | gRPC | meaning |

@@ -78,7 +78,8 @@ export function toJobMessage(job: WaitingJob): MessageInitShape<typeof QueuedJob
     pushedAt: timestampFromDate(job.createdAt),
     nextTryAt: timestampFromDate(job.dueAt),
     firstTriedAt: optionalTimestamp(job.firstTriedAt),
-    queueDeadline: optionalTimestamp(job.queueDeadline),
+    // Once it was tried, the timeout ends it no more.
+    queueDeadline: job.firstTriedAt ? undefined : optionalTimestamp(job.queueDeadline),
     notBefore: optionalTimestamp(job.notBefore),
     hostWait: job.hostWait && toHostWaitMessage(job.hostWait),
   };

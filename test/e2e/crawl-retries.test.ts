@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { startApp } from '../support/app.ts';
+import { NORMAL, startApp } from '../support/app.ts';
 import { createCrawler } from '../support/crawler-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startReceiver } from '../support/receiver.ts';
@@ -149,6 +149,9 @@ test('queue_timeout stops applying once a worker has started, and holds across a
   await eventually(async () => expect((await crawler.find(flaky)).json.request_info.retry).toBe(1));
   await crawler.post('pause');
   const waiting = await crawler.push(`${site.url}/page/1`, '&queue_timeout=1');
+  const life = (rid: string) => app.rest('GET', `/find_by_rid/${NORMAL}/${rid}`);
+  expect((await life(waiting)).json.job).toHaveProperty('queue_deadline');
+  expect((await life(flaky)).json.job).not.toHaveProperty('queue_deadline');
   await app.stop();
 
   clock.advance(HOUR);

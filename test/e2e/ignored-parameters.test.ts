@@ -32,6 +32,15 @@ test('parameters of the browser are accepted with the Normal token, and named in
   expect(inline.json.ignored_parameters).toBe('scroll');
   expect(inline.headers.get('ignored_parameters')).toBe('scroll');
 
+  const pushOnly = 'delay=60&priority=0&unique_key=&metadata=nojson';
+  for (const way of ['async=true', 'format=json']) {
+    const path = `/?token=${NORMAL}&${way}&${pushOnly}&scroll=true&url=${encodeURIComponent(url)}`;
+    const { status, headers } = await app.rest('GET', path);
+    expect(status, way).toBe(200);
+    const ignored = headers.get('ignored_parameters')?.split(',').sort();
+    expect(ignored, way).toEqual(['delay', 'metadata', 'priority', 'scroll']);
+  }
+
   const transport = createConnectTransport({ baseUrl: app.url, httpVersion: '1.1' });
   const client = createClient(PushService, transport);
   const { results } = await client.pushBatch(

@@ -265,7 +265,7 @@ export type QueuedJob = Message<"queuedcrawler.v1.QueuedJob"> & {
   firstTriedAt?: Timestamp | undefined;
 
   /**
-   * When it ends untried; with `queue_timeout`.
+   * When it ends untried; with `queue_timeout`, and absent once it was tried.
    *
    * @generated from field: optional google.protobuf.Timestamp queue_deadline = 8;
    */

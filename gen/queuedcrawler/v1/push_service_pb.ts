@@ -390,7 +390,8 @@ export type PushError = Message<"queuedcrawler.v1.PushError"> & {
   field: string;
 
   /**
-   * When to try again, in milliseconds; 0 when trying again will not help.
+   * When to try again, in milliseconds; 0 when trying again will not help. In a batch with a `request_id`, try again with
+   * another one.
    *
    * @generated from field: int32 retry_after_ms = 4;
    */
@@ -964,7 +965,8 @@ export type CrawlResponse = Message<"queuedcrawler.v1.CrawlResponse"> & {
   screenshotFailed?: string | undefined;
 
   /**
-   * Parameters that have no effect because they need the JavaScript token. Over REST a text with commas.
+   * Parameters that have no effect because they need the JavaScript token. Over REST a text with commas, which names
+   * parameters of a push as well: they need a crawler.
    *
    * @generated from field: repeated string ignored_parameters = 14;
    */

@@ -29,6 +29,10 @@ export const pushOrCrawl: AdapterFactory = (toolkit) => {
     push: { query: toolkit.binder(push), body: toolkit.binder(push, 'body') },
     crawl: { query: toolkit.binder(crawl), body: toolkit.binder(crawl, 'body') },
   };
+  const pushOnly = push.input.fields
+    .map(({ name }) => name)
+    .filter((name) => name !== 'crawler' && name !== 'callback')
+    .filter((name) => !crawl.input.fields.some((field) => field.name === name));
   const callPush = toolkit.caller(push);
   const callCrawl = toolkit.caller(crawl);
 
@@ -56,6 +60,10 @@ export const pushOrCrawl: AdapterFactory = (toolkit) => {
         const request = await binders.crawl[source](exchange);
         completeTarget(request, exchange);
         const response = await callCrawl(request, exchange);
+        // They belong to the job of a crawler, and a client may have forgotten to name one.
+        response.ignoredParameters.push(
+          ...pushOnly.filter((name) => (exchange.parameter(name) ?? '') !== ''),
+        );
         return request.async === true
           ? ridReply(response.rid ?? '', response.ignoredParameters)
           : pageReply(request, response);
