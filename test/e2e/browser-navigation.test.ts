@@ -22,6 +22,10 @@ const routes = {
     response.end('file');
   },
   '/to-file': htmlRoute(`the page stays${goTo('/file')}`),
+  '/typed': (_: unknown, response: ServerResponse, url: URL) => {
+    const headers = Object.fromEntries(url.searchParams);
+    response.writeHead(200, { 'content-type': 'text/html', ...headers }).end(`<p>a${SCRIPT}`);
+  },
   '/csv': bytesRoute('text/csv', 'a;b'),
   '/to-csv': htmlRoute(`the page stays${goTo('/csv')}`),
   '/to-nowhere': htmlRoute(goTo('http://127.0.0.1:1/lost')),
@@ -212,6 +216,50 @@ describe('the page that is taken', () => {
   test('is what was written into it', async () => {
     expect((await crawl('/written')).body).toContain('written');
   });
+});
+
+describe('headers of pages are read as Chromium reads them', () => {
+  test.each([
+    ['content-type', 'text/html, charset=utf-8'],
+    ['content-type', 'text/html charset=utf-8'],
+    ['content-type', 'text/html(x)'],
+    ['content-type', 'text/html,text/html; charset=utf-8'],
+    ['content-type', 'text/plain, text/html'],
+    ['content-type', 'text/html; a="b,c/d"'],
+    ['content-disposition', 'inline; filename=a.html'],
+    ['content-disposition', 'filename=a.html'],
+    ['content-disposition', '"inline"'],
+  ])('%s: %s is a page', async (name, value) => {
+    const result = await crawlInBrowser(
+      app,
+      `${site.url}/typed?${name}=${encodeURIComponent(value)}`,
+    );
+    expect(result).toMatchObject({ cb_status: 200, original_status: 200 });
+    expect(result.body).toContain('made by script');
+  });
+
+  test.each([
+    ['content-type', '*/*'],
+    ['content-type', 'html'],
+    ['content-type', 'application/unknown'],
+  ])('%s: %s leaves it to the content', async (name, value) => {
+    const result = await crawlInBrowser(
+      app,
+      `${site.url}/typed?${name}=${encodeURIComponent(value)}`,
+    );
+    expect(result).toMatchObject({ cb_status: 200, original_status: 200 });
+    expect(result.body).toContain('made by script');
+  });
+
+  test.each(['attachment', 'form-data; name="x"', 'render'])(
+    'content-disposition: %s is a file',
+    async (value) => {
+      const address = `${site.url}/typed?content-disposition=${encodeURIComponent(value)}`;
+      const result = await crawlInBrowser(app, address);
+      expect(result).toMatchObject({ cb_status: 200, original_status: 200 });
+      expect(result.body).toBe(`<p>a${SCRIPT}`);
+    },
+  );
 });
 
 test('a crawl time of some seconds is enough for pages, and a server that never answers takes it all', async () => {

@@ -7,6 +7,7 @@ import { pageType } from '../text/page-body.ts';
 import { createResourceFilter } from './blocked-resources.ts';
 import { type CdpEvent, type CdpHandlers, ignoreGone } from './cdp-connection.ts';
 import { type DocumentResponse, lastHeader, toDocumentResponse } from './document-response.ts';
+import { documentType, isDownload } from './document-type.ts';
 import type { GivenCookies } from './given-cookies.ts';
 import type { PageTraces } from './page-traces.ts';
 import {
@@ -69,7 +70,7 @@ export interface PageDocumentsDeps {
 
 type Paused = Protocol.Fetch.RequestPausedEvent;
 
-const HTML = /^\s*(text\/html|application\/xhtml\+xml)\s*(;|$)/i;
+const HTML = /^(text\/html|application\/xhtml\+xml)(;|$)/i;
 /** Types that Chromium shows. The texts that are left out are downloaded, and pictures that it cannot read, too. */
 const DISPLAYABLE =
   /^\s*(text\/(?!(x-)?(csv|calendar|vcalendar|vcard|vcf|qif)\b|(comma|tab)-separated|directory|ldif|ofx|rtf|tsv)|image\/|application\/(json|xml|[\w.-]+\+(json|xml))\s*(;|$))/i;
@@ -153,8 +154,8 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
   async function onContent(event: Paused, response: DocumentResponse): Promise<void> {
     redirect = undefined;
     const { status } = response;
-    const type = lastHeader(response, 'content-type');
-    const isFile = /^\s*attachment\b/i.test(lastHeader(response, 'content-disposition') ?? '');
+    const type = documentType(response);
+    const isFile = isDownload(response);
     const isEmpty = NULL_BODY_STATUSES.has(status);
     if (type !== undefined && HTML.test(type) && !isFile && !isEmpty) {
       shown = response;
@@ -172,7 +173,9 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
       finish({ kind: 'failed', reason: 'body_too_large', response });
       return abortRequest(page, event);
     }
-    const { contentType } = pageType(body, type);
+    // With its parameters, of which the charset matters.
+    const given = type && lastHeader(response, 'content-type');
+    const { contentType } = pageType(body, given);
     if (type === undefined && !isFile && HTML.test(contentType)) {
       shown = response;
       return fulfillRequest(page, event, { status, contentType: 'text/html', body });
@@ -181,7 +184,7 @@ export function createPageDocuments(deps: PageDocumentsDeps): PageDocuments {
     const isShown = deps.showsAll && !isFile && !isEmpty && DISPLAYABLE.test(contentType);
     if (shown !== undefined || isShown) {
       shown = taken;
-      return fulfillRequest(page, event, { status, contentType: type ?? contentType, body });
+      return fulfillRequest(page, event, { status, contentType: given ?? contentType, body });
     }
     finish({ kind: 'taken', response: taken });
     return abortRequest(page, event);
