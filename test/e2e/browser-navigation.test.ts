@@ -28,7 +28,13 @@ const routes = {
   },
   '/csv': bytesRoute('text/csv', 'a;b'),
   '/to-csv': htmlRoute(`the page stays${goTo('/csv')}`),
-  '/to-nowhere': htmlRoute(goTo('http://127.0.0.1:1/lost')),
+  '/to-nowhere': htmlRoute(goTo('http://127.0.0.1:2/lost')),
+  '/to-loop': htmlRoute(goTo('/loop')),
+  '/loop': (_: unknown, response: ServerResponse, url: URL) => {
+    const next = Number(url.searchParams.get('n') ?? 0) + 1;
+    response.writeHead(302, { location: `/loop?n=${next}` }).end();
+  },
+  '/to-port': htmlRoute(goTo('http://127.0.0.1:22/')),
   '/to-json': htmlRoute(goTo('/json')),
   '/json': bytesRoute('application/json', '{"a": 1}'),
   '/latin1': bytesRoute('text/plain; charset=iso-8859-1', Buffer.from('Grüße', 'latin1')),
@@ -85,7 +91,7 @@ let site: Site;
 beforeAll(async () => {
   site = await startSite({ routes });
   app = await startApp({
-    env: { NETWORK_ALLOW: `${site.host},127.0.0.1:1` },
+    env: { NETWORK_ALLOW: `${site.host},127.0.0.1:2` },
   });
 });
 
@@ -128,8 +134,17 @@ describe('a page that navigates further', () => {
   test('to where nothing answers fails, and says where', async () => {
     expect(await crawl('/to-nowhere')).toMatchObject({
       cb_status: 521,
-      url: 'http://127.0.0.1:1/lost',
+      url: 'http://127.0.0.1:2/lost',
     });
+  });
+
+  test.each([
+    ['/to-loop', 'too_many_redirects', '/loop'],
+    ['/to-port', 'port_not_allowed', ':22/'],
+  ])('%s fails for good: %s', async (path, failure, end) => {
+    const result = await crawl(path);
+    expect(result).toMatchObject({ cb_status: 523, failure });
+    expect(result.url).toContain(end);
   });
 
   test('by a form of megabytes is followed', async () => {

@@ -1,7 +1,9 @@
 import type { ServiceClock } from '../../domain/clock.ts';
 import { defined } from '../../domain/defined.ts';
 import type { FailureReason } from '../../domain/status.ts';
+import { BAD_PORTS } from '../../net/bad-ports.ts';
 import type { FilteringProxy } from '../../net/filtering-proxy.ts';
+import { effectivePort } from '../../net/url-parts.ts';
 import { type CrawlTask, MAX_REDIRECTS, type Page } from '../engine.ts';
 import { failedPage, failedResponse } from '../failed-page.ts';
 import { REFUSALS } from '../http/redirect.ts';
@@ -40,25 +42,20 @@ const COMMAND_MS = 600_000;
 
 /** Loads the page of a visit, runs the steps of its parameters and captures it. */
 export async function loadAndCapture(input: CaptureInput): Promise<Page> {
-  const { task, start, proxy, navigation, watch } = input;
+  const { task, start, navigation, watch } = input;
   const failure = await load(input);
   watch.lap('navigate');
   if (failure !== undefined) {
     const { shown } = input.documents;
     if (shown?.body !== undefined) return asDownloaded(input, shown, shown.body);
-    // What may not be requested is the fault of the response that named it.
-    const isOfRedirect = REFUSALS.has(failure) || failure === 'too_many_redirects';
-    const { redirect } = input.documents;
-    return isOfRedirect && redirect !== undefined
-      ? failedResponse(task, failure, redirect)
-      : failedPage(task, failure);
+    return notOpened(input, failure);
   }
   try {
     const content = await capture(input);
     const { unreachable } = navigation;
     if (unreachable !== undefined) {
-      const reason = navigationFailure('', URL.parse(unreachable) ?? start, proxy);
-      return { ...failedPage(task, reason), url: unreachable };
+      const reason = leavingFailure(input, URL.parse(unreachable) ?? start);
+      return { ...notOpened(input, reason), url: unreachable };
     }
     if (content === undefined) return failedPage(task, 'connection_failed');
     const page = await toPage(task, content, input);
@@ -71,6 +68,24 @@ export async function loadAndCapture(input: CaptureInput): Promise<Page> {
     if (error instanceof EndlessNavigation) return failedPage(task, 'redirect_loop');
     throw error;
   }
+}
+
+/** The result of a page that was not opened. */
+function notOpened({ task, documents: { redirect } }: CaptureInput, failure: FailureReason): Page {
+  // What may not be requested is the fault of the response that named it.
+  const isOfRedirect = REFUSALS.has(failure) || failure === 'too_many_redirects';
+  return isOfRedirect && redirect !== undefined
+    ? failedResponse(task, failure, redirect)
+    : failedPage(task, failure);
+}
+
+/** Why the address that the page itself has led to was not opened: the browser does not tell its error. */
+function leavingFailure({ documents, proxy }: CaptureInput, at: URL): FailureReason {
+  const { redirect, failedAt } = documents;
+  // Chromium asked it for no further address.
+  if (redirect?.url === at.href && failedAt !== at.href) return 'too_many_redirects';
+  if (BAD_PORTS.has(effectivePort(at))) return 'port_not_allowed';
+  return navigationFailure('', at, proxy);
 }
 
 /** The page that the browser was given to show, and did not: a table (`text/csv`), for example. */
