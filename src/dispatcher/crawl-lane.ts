@@ -102,13 +102,11 @@ export interface CrawlLane {
   stop(): void;
   /**
    * Aborts the crawls, and gives all room back. Resolves when they have ended, because until then the sites see them;
-   * at the latest after {@link LONGEST_ABORT_MS}. What had ended goes to `writeLate`, or is dropped.
+   * at the latest after {@link LONGEST_ABORT_MS}. What had ended goes to `writeLate`, in parts
+   * that fit into one write, or is dropped.
    */
-  close(writeLate?: WriteLate): Promise<void>;
+  close(writeLate?: (ended: readonly JobOutcome[]) => Promise<boolean>): Promise<void>;
 }
-
-/** Takes ends that fit into one write, to write them without the lease. Resolves with false if it cannot. */
-export type WriteLate = (ended: readonly JobOutcome[]) => Promise<boolean>;
 
 /** Delay before a queue of which nothing may be crawled is looked at again. */
 const LOOK_AGAIN_MS = 5_000;

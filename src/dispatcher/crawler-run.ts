@@ -1,11 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
 import { isUnavailable } from '../domain/errors.ts';
 import type { Task } from '../scheduler/scheduler.ts';
-import type { HeldUntil, JobOutcome, Lease } from '../store/store.ts';
+import type { HeldUntil, Lease } from '../store/store.ts';
 import type { RunActivityNow } from './dispatcher-deps.ts';
 import type { HostLanes } from './host-lanes.ts';
 import type { RunKeeper } from './run-keeper.ts';
-import { createRunLoop, type RunLoop, type RunLoopDeps } from './run-loop.ts';
+import { createRunLoop, type RunLoop, type RunLoopDeps, type WriteLate } from './run-loop.ts';
 import { createRunStates, type OverReason, watchLease } from './run-state.ts';
 
 /** What one run needs in addition to the dispatcher's own. */
@@ -44,7 +44,7 @@ export interface CrawlerRun {
 
 /** The longest time without a wake for a crawler whose endpoint takes nothing. */
 const MAX_PAUSE_MS = 5_000;
-/** How long a store that does not answer is offered ended crawls again, and how often. */
+/** How long a store that does not answer is offered late work again, and how often. */
 const LATE_MS = 30_000;
 const LATE_PAUSE_MS = 500;
 const NO_ACTIVITY = { crawls: 0, deliveries: 0, buffered: 0, unwritten: 0 };
@@ -60,7 +60,7 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
   let loop: RunLoop | undefined;
   /** Whether the crawler has changed before that. */
   let isOutdated = false;
-  /** Until when ended crawls are offered to a store that does not answer; undefined before the first. */
+  /** Until when late work is offered to a store that does not answer; undefined before the first. */
   let giveUpMs: number | undefined;
   /** See `HeldUntil.seenWork`. */
   let seenWork: number | undefined;
@@ -115,23 +115,27 @@ export function createCrawlerRun(deps: CrawlerRunDeps): CrawlerRun {
     } finally {
       leave();
       unwatch();
-      await current.close(isOver('lease_lost') ? writeLate : undefined);
+      const writes = isOver('lease_lost');
+      await current.close(writes ? (work) => writeLate(lease, work) : undefined);
     }
   }
 
   /**
-   * Writes crawls that had ended when the lease was lost, so that they are not crawled again. The store takes
-   * those whose jobs are in the state and attempt that this run knows.
+   * Writes crawls and posts that had ended when the lease was lost, so that they are not repeated. The store
+   * takes those that still are in the state and attempt that this run knows.
    */
-  async function writeLate(ended: readonly JobOutcome[]): Promise<boolean> {
+  async function writeLate(lease: Lease, work: Parameters<WriteLate>[0]): Promise<boolean> {
     giveUpMs ??= clock.now().getTime() + LATE_MS;
     for (;;) {
       try {
-        await store.queue.finish(ended, clock.now());
+        await store.queue.turn(lease, work, clock.now());
         return true;
       } catch (error) {
         if (!isUnavailable(error) || clock.now().getTime() >= giveUpMs) {
-          logger.warn({ err: error, crawler: crawlerId }, 'ended crawls were not written');
+          logger.warn(
+            { err: error, crawler: crawlerId },
+            'ended crawls and posts were not written',
+          );
           return false;
         }
       }

@@ -99,8 +99,8 @@ export interface DeliveryLane {
   /** The run drains. The store gets back what the endpoint does not take soon; nothing waits for others. */
   giveBackLate(): void;
   abortAll(reason: WorkAborted): void;
-  /** Aborts and drops everything, and gives all room back. */
-  close(): void;
+  /** Aborts everything, and gives all room back. Returns the ended posts that no turn has written. */
+  close(): readonly DeliveryOutcome[];
 }
 
 /**
@@ -392,6 +392,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       abortAll(new WorkAborted('dropped'));
       paced?.leave();
       claimMemory.stopWaiting();
+      return settled.splice(0);
     },
   };
 }

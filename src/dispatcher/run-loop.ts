@@ -1,8 +1,8 @@
 import type { Crawler } from '../domain/crawler.ts';
 import { isUnavailable } from '../domain/errors.ts';
 import { isShare } from '../store/share-store.ts';
-import type { CrawlerChanges, HeldUntil, Lease } from '../store/store.ts';
-import { createCrawlLane, type WriteLate } from './crawl-lane.ts';
+import type { CrawlerChanges, HeldUntil, Lease, TurnWork } from '../store/store.ts';
+import { createCrawlLane } from './crawl-lane.ts';
 import { createDeliveryLane } from './delivery-lane.ts';
 import type { DeliveryPaces } from './delivery-paces.ts';
 import type { DispatcherDeps, RunActivityNow } from './dispatcher-deps.ts';
@@ -60,9 +60,15 @@ export interface RunLoop {
   readonly isShared: boolean;
   /** Until when no crawl may start, and until when the endpoint takes nothing. */
   heldUntil(): HeldUntil;
-  /** Aborts and drops what is in flight, and gives all room back; see `CrawlLane.close`. */
+  /**
+   * Aborts and drops what is in flight, and gives all room back; see `CrawlLane.close`. What had ended goes to
+   * `writeLate`, or is dropped.
+   */
   close(writeLate?: WriteLate): Promise<void>;
 }
+
+/** Takes ends, to write them without the lease. Resolves with false if it cannot. */
+export type WriteLate = (work: Pick<TurnWork, 'ended' | 'settled'>) => Promise<boolean>;
 
 /** Delay before a failed turn is repeated. */
 const REPEAT_TURN_MS = 500;
@@ -345,8 +351,9 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     },
     heldUntil: () => ({ job: askAgainAt ?? opensAt(), delivery: deliveries.pausedUntil() }),
     async close(writeLate) {
-      deliveries.close();
-      await crawls.close(writeLate);
+      const settled = deliveries.close();
+      if (settled.length > 0) await writeLate?.({ settled });
+      await crawls.close(writeLate && ((ended) => writeLate({ ended })));
     },
   };
 }

@@ -356,6 +356,29 @@ test('crawls that ended in an outage are written, also when it is longer than th
   expect(await counters(bench)).toMatchObject({ completed: 2 });
 });
 
+test('deliveries that were acknowledged in an outage are written, also when it is longer than the lease', async () => {
+  const bench = await createCrawlerRunBench(store, 'webhook');
+  const rids = await bench.push(2);
+  const { run, done } = bench.start();
+  await startsWritten(bench, 2);
+  const finish = bench.faults.holdAnswer('queue.turn');
+  for (const crawl of bench.crawls) crawl.end();
+  await finish.reached;
+  bench.faults.away = true;
+  finish.release();
+  await eventually(() => expect(bench.posts.length).toBeGreaterThan(0));
+  const posted = bench.posts.length;
+  await eventually(() => expect(run.activity()).toMatchObject({ deliveries: 0, buffered: 0 }));
+  bench.clock.advance(15_001);
+  await eventually(() => expect(run.notify()).toBe(false));
+  bench.faults.away = false;
+  expect(await done).toBeUndefined();
+  expect(await counters(bench)).toMatchObject({ delivered: posted });
+  const next = await bench.start('second').done;
+  expect(next).toBeUndefined();
+  expect(bench.posts.map(({ rid }) => rid).toSorted()).toEqual(rids.toSorted());
+});
+
 /** Waits until the lease has been renewed at that moment or later. */
 async function leaseReaches(bench: CrawlerRunBench, renewedAt: Date): Promise<void> {
   const until = new Date(renewedAt.getTime() + RUN_TIMING.leaseMs);
