@@ -139,6 +139,19 @@ test('a job is removed from the queue on its page, and then nothing is known of 
   await page.context().close();
 });
 
+test('the result of a deleted crawler is shown without calls that need the crawler', async () => {
+  const crawler = await createCrawler(app, 'deleted');
+  const rid = await crawler.push(`${site.url}/page/1`);
+  await crawler.stored(rid);
+  expect((await crawler.post('delete')).status).toBe(200);
+  const page = await browser.open(`/jobs/${rid}`, NORMAL);
+  await page.getByText('The crawler was deleted').waitFor();
+  await page.getByRole('region', { name: 'Result' }).waitFor();
+  expect(await page.getByText('push_batch').count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'Push again like this' }).count()).toBe(0);
+  await page.context().close();
+});
+
 test('a URL is found from the palette, and leads to its job', async () => {
   const crawler = await createCrawler(app, 'found');
   await crawler.post('pause');

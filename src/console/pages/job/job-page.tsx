@@ -165,6 +165,8 @@ function FoundJob(props: {
             The parameters of a request with a body, or of an older version, are not kept once its
             crawl ended well.
           </p>
+        ) : !hasCrawler ? (
+          <p class="muted">The crawler was deleted. Only a new one takes this URL again.</p>
         ) : (
           <CallPreview example={pushExample(crawler, push)} />
         )}
