@@ -129,7 +129,7 @@ test('over HTTP/2 the same headers arrive, in lower case', async () => {
       url: secure.url,
       method: 'GET',
       headers,
-      timeoutMs: 5_000,
+      timeoutMs: 60_000,
       maxBodyBytes: 100_000,
     });
     const answer = JSON.parse(Buffer.from(body).toString());

@@ -84,7 +84,7 @@ test.each(matrix)('%s over HTTP/%s, %s', async (name, httpVersion, format) => {
   const headers = { authorization: 'Bearer tok', 'x-request-id': 'r-1' };
   const reply = await crawlers.createCrawler(
     { name: 'a', callbackUrl: 'http://x/' },
-    { headers, timeoutMs: 10_000 },
+    { headers, timeoutMs: 60_000 },
   );
   expect(reply.crawler?.callbackUrl).toBe('http://x/');
   const call = wire.seen.calls.at(-1);

@@ -36,7 +36,7 @@ async function serve(answer: (socket: Socket) => void, scheme = 'http'): Promise
 }
 
 function get(url: string, maxBodyBytes: number) {
-  return client.request({ url, method: 'GET', timeoutMs: 20_000, maxBodyBytes });
+  return client.request({ url, method: 'GET', timeoutMs: 60_000, maxBodyBytes });
 }
 
 /** Answers with `begin`, then with `repeated` without end. Returns how many bytes were sent. */

@@ -21,7 +21,7 @@ test.each([
     .request({
       url: `http://127.0.0.1:${open.port}/`,
       method: 'POST',
-      timeoutMs: 5_000,
+      timeoutMs: 60_000,
       maxBodyBytes: 1_000_000,
     })
     .then(

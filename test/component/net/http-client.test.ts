@@ -80,7 +80,7 @@ function open(deps: Partial<HttpClientDeps> = {}): HttpClient {
 }
 
 function get(url: string, more: Partial<HttpRequest> = {}): HttpRequest {
-  return { url, method: 'GET', timeoutMs: 5_000, maxBodyBytes: 1_000_000, ...more };
+  return { url, method: 'GET', timeoutMs: 60_000, maxBodyBytes: 1_000_000, ...more };
 }
 
 async function codeOf(work: Promise<unknown>): Promise<string> {

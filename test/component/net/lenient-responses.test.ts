@@ -45,7 +45,7 @@ function send(url: string, more: Partial<HttpRequest> = {}, deps: Partial<HttpCl
   return client.request({
     url,
     method: 'GET',
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     maxBodyBytes: 1_000_000,
     lenient: true,
     ...more,

@@ -18,7 +18,7 @@ const client = createHttpClient({
   onNoSocket: (code) => codes.push(code),
 });
 const get = (url, proxy) =>
-  client.request({ url, proxy, method: 'GET', timeoutMs: 5000, maxBodyBytes: 1000 }).then(
+  client.request({ url, proxy, method: 'GET', timeoutMs: 60000, maxBodyBytes: 1000 }).then(
     () => 'answered',
     (error) => error.code,
   );

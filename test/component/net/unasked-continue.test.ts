@@ -60,7 +60,7 @@ async function post(client: HttpClient, url: string): Promise<[number, string]> 
     url,
     method: 'POST',
     body: Buffer.from('a=1'),
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
     maxBodyBytes: 1_000,
   });
   return [status, Buffer.from(body).toString('latin1')];

@@ -58,7 +58,7 @@ function open(lookup: Lookup = answering('93.184.215.14'), proxyTarget?: 'name',
 const get = (url: string, proxy: Pick<Proxy, 'url'>) => ({
   url,
   method: 'GET',
-  timeoutMs: 5_000,
+  timeoutMs: 60_000,
   maxBodyBytes: 1_000_000,
   proxy: proxy.url,
 });

@@ -69,7 +69,7 @@ function start(
 ): CrawlThreads {
   const { threads: count = 1, budget = 64 * MIB, hangMs = 8_000 } = options;
   memory = createFairPool({ name: 'memory', capacity: budget });
-  const documents = createDocumentThreads({ threads: 1, timeoutMs: 5_000, logger });
+  const documents = createDocumentThreads({ threads: 1, timeoutMs: 60_000, logger });
   const threads = createCrawlThreads({
     threads: count,
     settings: {

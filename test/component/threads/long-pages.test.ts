@@ -127,13 +127,13 @@ beforeAll(async () => {
     }),
   );
   const memory = createFairPool({ name: 'memory', capacity: 256 * MIB });
-  const documents = createDocumentThreads({ threads: 1, timeoutMs: 5_000, logger });
+  const documents = createDocumentThreads({ threads: 1, timeoutMs: 60_000, logger });
   stack.defer(() => documents.close());
   threads = createCrawlThreads({
     threads: 1,
     settings: {
       network: { allow: parseNetworkAllow('127.0.0.1') },
-      limits: { timeoutMs: 20_000, maxBodyBytes: 32 * MIB },
+      limits: { timeoutMs: 60_000, maxBodyBytes: 32 * MIB },
     },
     memory,
     documents,

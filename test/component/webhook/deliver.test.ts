@@ -28,7 +28,7 @@ function startWebhook(allow: string, deps: Partial<WebhookDeps> = {}) {
   const webhook = createWebhook({
     client,
     clock: systemClock,
-    ackTimeoutMs: 2_000,
+    ackTimeoutMs: 60_000,
     botName: 'Queued Crawler',
     uncompressedHosts: [],
     logger: silentLogger,
@@ -209,7 +209,7 @@ describe('uncompressed', () => {
     const webhook = createWebhook({
       client,
       clock: systemClock,
-      ackTimeoutMs: 2_000,
+      ackTimeoutMs: 60_000,
       botName: 'Queued Crawler',
       uncompressedHosts: [listed],
       logger: silentLogger,

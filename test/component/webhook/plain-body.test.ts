@@ -22,7 +22,7 @@ function startWebhook() {
   const webhook = createWebhook({
     client,
     clock: systemClock,
-    ackTimeoutMs: 2_000,
+    ackTimeoutMs: 60_000,
     botName: 'Queued Crawler',
     uncompressedHosts: ['127.0.0.1'],
     logger: silentLogger,
