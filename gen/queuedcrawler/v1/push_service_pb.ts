@@ -433,7 +433,7 @@ export type PushBatchRequest = Message<"queuedcrawler.v1.PushBatchRequest"> & {
   /**
    * Makes a repeated call harmless: for 24 hours, a call with the same `request_id` to the same crawler answers with
    * the results of the first and queues nothing. An item that the first call did not queue is refused as
-   * `request_id_used`. A call that queued nothing does not count. Up to 64 characters; empty for none.
+   * `request_id_used`. A call that was answered with no `rid` does not count. Up to 64 characters; empty for none.
    *
    * @generated from field: string request_id = 4;
    */

@@ -88,7 +88,7 @@ interface ParsedBatch {
 interface Queued {
   readonly outcomes: readonly PushOutcome[];
   readonly places: readonly number[];
-  /** Whether a first call with the `request_id` has queued something, so this one queues nothing. */
+  /** Whether a first call with the `request_id` has been answered with a `rid`, so this one queues nothing. */
   readonly isRepeated: boolean;
 }
 

@@ -61,7 +61,6 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
     const free = crawlerQueue - waiting - retrying;
     const n = Math.max(0, Math.min(wanted, free));
     const inserted = { n, outcomes: toOutcomes(jobs, { ...keyed, ...entered }, n, room) };
-    if (n === 0) return inserted;
     const remembered =
       requestKey === undefined
         ? undefined
@@ -72,6 +71,11 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
             ...defined({ places }),
             expiresAt: new Date(toWall(collections.time, now).getTime() + PUSH_REQUEST_MS),
           };
+    if (n === 0) {
+      const hasDuplicates = inserted.outcomes.some((each) => 'rid' in each);
+      if (hasDuplicates && remembered) await collections.pushRequests.insertOne(remembered);
+      return inserted;
+    }
     const documents = fresh.slice(0, n).map((job) => ({
       ...toJobDocument(job, purges, entered.batchIdOf(job)),
       createdAt: toWall(collections.time, job.createdAt),

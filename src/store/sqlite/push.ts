@@ -59,8 +59,8 @@ export function pushTogether(sql: Sql, calls: readonly PushArguments[]): RowsRec
       changes.add('queuedBytes', bytes);
       changes.addDay('pushed', accepted);
       changes.happened('push');
-      keepOutcomes(sql, request, outcomes, now);
     }
+    if (outcomes.some((each) => 'rid' in each)) keepOutcomes(sql, request, outcomes, now);
     const receipt = { crossedAccountLimit: updateEpisode(account, queuedBefore, limits), leased };
     return accepted === rows.length ? receipt : { outcomes, ...receipt };
   }

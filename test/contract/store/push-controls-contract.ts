@@ -258,6 +258,28 @@ export function pushControlsContract(open: OpenStore): void {
     );
 
     test(
+      'is answered the same when its request is repeated, also if that had only duplicates',
+      withStore(open, async ({ store, crawler, push }) => {
+        const made = await crawler();
+        const { crawlerId, accountId } = made;
+        const first = keyed(made, 'a');
+        await push([first]);
+        const send = (crawlerQueue: number) => {
+          const jobs = [keyed(made, 'a'), keyed(made, 'b')];
+          const limits = { ...LIMITS, crawlerQueue };
+          const request = { crawlerId, accountId, jobs, requestId: 'same', places: [1, 3] };
+          return store.queue.push(request, limits, at(0));
+        };
+        const outcomes = [
+          { rid: first.rid, duplicate: true },
+          { refused: 'crawler_queue_full' },
+        ] as const;
+        expect(await send(1)).toMatchObject({ outcomes });
+        expect(await send(9)).toMatchObject({ outcomes, places: [1, 3] });
+      }),
+    );
+
+    test(
       'takes no room, and a key of a refused job is not taken',
       withStore(open, async ({ crawler, push }) => {
         const made = await crawler();
