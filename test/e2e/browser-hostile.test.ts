@@ -192,10 +192,10 @@ describe.concurrent('a hostile page', () => {
   test('that sends without end is cut off', async () => {
     // Time enough to send it on a busy machine, too.
     await using own = await startApp({
-      env: { NETWORK_ALLOW: site.host, CRAWL_TIMEOUT_SECONDS: '60' },
+      env: { NETWORK_ALLOW: site.host, CRAWL_TIMEOUT_SECONDS: '180' },
     });
     const startedAt = uploaded;
-    const result = await crawlInBrowser(own, `${site.url}/uploads`, { page_wait: '50000' });
+    const result = await crawlInBrowser(own, `${site.url}/uploads`, { page_wait: '60000' });
     expect(result).toMatchObject({
       cb_status: 523,
       failure: 'body_too_large',
@@ -206,7 +206,7 @@ describe.concurrent('a hostile page', () => {
   test('that takes more memory than it may is a failure that stays', async () => {
     // Time enough to take it on a busy machine, too.
     await using own = await startApp({
-      env: { NETWORK_ALLOW: site.host, CRAWL_TIMEOUT_SECONDS: '60' },
+      env: { NETWORK_ALLOW: site.host, CRAWL_TIMEOUT_SECONDS: '180' },
     });
     const result = await crawlInBrowser(own, `${site.url}/buffers`, { page_wait: '60000' });
     expect(result).toMatchObject({ cb_status: 523, failure: 'page_too_heavy' });

@@ -185,9 +185,9 @@ const channels: Readonly<Record<string, Channel>> = {
   },
   'memory of textures': {
     write: `const gl = new OffscreenCanvas(64, 64).getContext('webgl'); const bytes = new Uint8Array(512 * 512 * 4).fill(83);
-      for (let n = 0; n < 20; n += 1) { gl.bindTexture(gl.TEXTURE_2D, gl.createTexture()); gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, 512, 512, 0, gl.RGBA, gl.UNSIGNED_BYTE, bytes); } gl.finish()`,
+      for (let n = 0; n < 5; n += 1) { gl.bindTexture(gl.TEXTURE_2D, gl.createTexture()); gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, 512, 512, 0, gl.RGBA, gl.UNSIGNED_BYTE, bytes); } gl.finish()`,
     read: `((gl) => { const pixels = new Uint8Array(512 * 512 * 4); let seen = 0; gl.bindFramebuffer(gl.FRAMEBUFFER, gl.createFramebuffer());
-      for (let n = 0; n < 20; n += 1) { const texture = gl.createTexture(); gl.bindTexture(gl.TEXTURE_2D, texture); gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, 512, 512, 0, gl.RGBA, gl.UNSIGNED_BYTE, null);
+      for (let n = 0; n < 5; n += 1) { const texture = gl.createTexture(); gl.bindTexture(gl.TEXTURE_2D, texture); gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, 512, 512, 0, gl.RGBA, gl.UNSIGNED_BYTE, null);
         gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.COLOR_ATTACHMENT0, gl.TEXTURE_2D, texture, 0); gl.readPixels(0, 0, 512, 512, gl.RGBA, gl.UNSIGNED_BYTE, pixels); seen += pixels.reduce((sum, byte) => sum + byte, 0); }
       return seen > 0 ? 'secret' : 'empty'; })(new OffscreenCanvas(64, 64).getContext('webgl'))`,
     onlyLater: true,
