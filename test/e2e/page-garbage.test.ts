@@ -76,11 +76,14 @@ test.each(byLength(['webhook'], ['storage', 'webhook']))(
         }));
         await service.rest('POST', `/crawler/${NORMAL}/pages/push_batch`, { items });
       }
-      await eventually(async () => {
-        const { json } = await service.rest('GET', `/crawler/${NORMAL}/pages`);
-        const { completed, deliveries_pending: pending } = json.activity;
-        expect([completed, pending]).toEqual([round * URLS, 0]);
-      });
+      await eventually(
+        async () => {
+          const { json } = await service.rest('GET', `/crawler/${NORMAL}/pages`);
+          const { completed, deliveries_pending: pending } = json.activity;
+          expect([completed, pending]).toEqual([round * URLS, 0]);
+        },
+        { timeoutMs: 600_000 },
+      );
     };
 
     // V8 compiles and sizes its heaps.
