@@ -131,7 +131,7 @@ function createBatchPusher(
         if (result?.error === undefined) {
           acceptedAt = performance.now();
           const { rid = '', duplicate = false, ignoredParameters = [] } = result ?? {};
-          if (!duplicate) accepted += 1;
+          accepted += 1;
           settled.push({
             ...place,
             rid,
@@ -143,8 +143,8 @@ function createBatchPusher(
           again.push(place);
         } else settled.push({ ...place, error: result.error });
       }
-      // The service keeps no reply to a call that queued nothing. So the same call is made again, or a
-      // repeated run would send other items under its name.
+      // The service keeps no reply to a call of which it took nothing. So the same call is made again, or
+      // a repeated run would send other items under its name. Duplicates are taken.
       if (refusal === undefined || accepted > 0) {
         done.push(...settled);
         width = Math.max(1, 2 * settled.length);

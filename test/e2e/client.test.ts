@@ -134,6 +134,22 @@ test('a run that was refused for rate in between pushes nothing twice, either', 
   expect(await waitingAt(client)).toBe(89);
 });
 
+test('duplicates at the start of a batch that use up the rate do not hold up the rest', async () => {
+  await using app = await startApp({ env: { PUSH_RATE_PER_SECOND: '20' } });
+  await using client = clientOf(app);
+  const crawler = await pausedCrawler(client);
+  await client.crawlers.updateCrawler({ name: crawler, unique: true });
+  const first = await all(client.push(crawler, urls(30)));
+  const pushed = await all(client.push(crawler, urls(50)));
+  expect(pushed.map(({ index }) => index)).toEqual(urls(50).map((_, index) => index));
+  const known = pushed.slice(0, 30);
+  expect(known.map(({ rid }) => rid)).toEqual(first.map(({ rid }) => rid));
+  expect(pushed.map(({ duplicate = false }) => duplicate)).toEqual(
+    urls(50).map((_, index) => index < 30),
+  );
+  expect(await waitingAt(client)).toBe(50);
+});
+
 test('refusals name the URL, or fail the loop when nothing can be pushed', async () => {
   const app = shared();
   await using client = clientOf(app);
