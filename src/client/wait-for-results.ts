@@ -44,7 +44,7 @@ export async function* waitForResults(
   const { remove = false, patienceMs = 600_000, onMissing } = options;
   const ended = new AbortController();
   const signal = AbortSignal.any([ended.signal, ...(options.signal ? [options.signal] : [])]);
-  const pending = readInto(rids, signal);
+  const pending = readInto(rids, signal, remove);
   let cameAt = performance.now();
   let waitMs: number = POLL_MS.first;
   /** `rid`s that were found since they were last all found. */
@@ -62,7 +62,7 @@ export async function* waitForResults(
         cameAt = performance.now();
         waitMs = POLL_MS.first;
         yield await unpackResult(result);
-        pending.take(result.rid);
+        pending.take(result.rid, { isResult: true });
       }
       const taken = results.map(({ rid }) => rid);
       if (remove && taken.length > 0) await storage.bulkDeleteResults({ rids: taken }, { signal });
@@ -108,9 +108,17 @@ export async function* waitForResults(
   }
 }
 
-/** Reads the source during the waiting, at most a window ahead: it may be a push in progress. */
-function readInto(source: Iterable<string> | AsyncIterable<string>, signal: AbortSignal) {
+/**
+ * Reads the source during the waiting, at most a window ahead: it may be a push in progress. With
+ * `isOnce`, a `rid` whose result was taken is not waited for again.
+ */
+function readInto(
+  source: Iterable<string> | AsyncIterable<string>,
+  signal: AbortSignal,
+  isOnce: boolean,
+) {
   const rids = new Set<string>();
+  const taken = new Set<string>();
   let isDone = false;
   let failure: { readonly error: unknown } | undefined;
   let changed = Promise.withResolvers<void>();
@@ -121,6 +129,7 @@ function readInto(source: Iterable<string> | AsyncIterable<string>, signal: Abor
   signal.addEventListener('abort', change, { once: true });
   const read = async (): Promise<void> => {
     for await (const rid of source) {
+      if (taken.has(rid)) continue;
       rids.add(rid);
       change();
       while (rids.size >= WINDOW && !signal.aborted) await changed.promise;
@@ -138,8 +147,9 @@ function readInto(source: Iterable<string> | AsyncIterable<string>, signal: Abor
   return {
     rids: rids as ReadonlySet<string>,
     /** Returns whether it was waited for. */
-    take(rid: string): boolean {
+    take(rid: string, { isResult = false } = {}): boolean {
       const isPending = rids.delete(rid);
+      if (isOnce && isResult) taken.add(rid);
       change();
       return isPending;
     },
