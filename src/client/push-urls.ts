@@ -69,23 +69,45 @@ export async function* pushUrls(
   const ended = new AbortController();
   const signal = AbortSignal.any([ended.signal, ...(options.signal ? [options.signal] : [])]);
   const push = createBatchPusher(pusher, crawler, { ...options, runId, signal });
-  const inFlight: Promise<Pushed[]>[] = [];
+  const inFlight: Promise<BatchOutcome>[] = [];
+  let failure: Failure | undefined;
+
+  async function* oldest(): AsyncGenerator<Pushed, void, undefined> {
+    const outcome = await inFlight.shift();
+    options.signal?.throwIfAborted();
+    failure ??= outcome?.failure;
+    yield* outcome?.pushed ?? [];
+  }
+
   try {
     let index = 0;
-    for await (const items of chunks(urls, batchSize)) {
-      signal.throwIfAborted();
-      const batch = push(items, index, index / batchSize);
-      // It is awaited in its turn; until then its failure must not end the process.
-      batch.catch(() => undefined);
-      inFlight.push(batch);
-      index += items.length;
-      if (inFlight.length >= concurrency) yield* (await inFlight.shift()) ?? [];
+    try {
+      for await (const items of chunks(urls, batchSize)) {
+        signal.throwIfAborted();
+        inFlight.push(push(items, index, index / batchSize));
+        index += items.length;
+        if (inFlight.length >= concurrency) yield* oldest();
+        if (failure !== undefined) break;
+      }
+    } catch (error) {
+      failure = { error };
     }
-    for (let next = inFlight.shift(); next !== undefined; next = inFlight.shift())
-      yield* await next;
+    // Also after a failure: the caller gets the `rid`s of what was accepted.
+    while (inFlight.length > 0) yield* oldest();
+    if (failure !== undefined) throw failure.error;
   } finally {
     ended.abort();
   }
+}
+
+interface Failure {
+  readonly error: unknown;
+}
+
+interface BatchOutcome {
+  readonly pushed: readonly Pushed[];
+  /** What ended the batch before each of its items had a result. */
+  readonly failure?: Failure;
 }
 
 /** Pushes one batch, as often as it takes for all its items to be accepted or refused for good. */
@@ -98,6 +120,7 @@ function createBatchPusher(
   let acceptedAt = performance.now();
   // All batches share the service's limits, so all of them wait.
   let pausedUntil = 0;
+  let hasFailed = false;
 
   async function pause(error: PushError): Promise<void> {
     const now = performance.now();
@@ -106,13 +129,18 @@ function createBatchPusher(
     await sleep(pausedUntil - now, undefined, { signal });
   }
 
-  return async (items: readonly UrlToPush[], first: number, batch: number): Promise<Pushed[]> => {
-    const done: Pushed[] = [];
+  /** Adds to `done` what has a result. */
+  async function pushBatch(
+    items: readonly UrlToPush[],
+    first: number,
+    batch: number,
+    done: Pushed[],
+  ): Promise<void> {
     let waiting = items.map((item, offset) => ({ item, index: first + offset }));
     // How many are worth sending: few when few were accepted before.
     let width = waiting.length;
     let round = 0;
-    while (waiting.length > 0) {
+    while (waiting.length > 0 && !hasFailed) {
       const sent = waiting.slice(0, width);
       const { results } = await pusher.pushBatch(
         {
@@ -153,7 +181,18 @@ function createBatchPusher(
       }
       if (refusal !== undefined) await pause(refusal);
     }
-    return done.sort((left, right) => left.index - right.index);
+  }
+
+  return async (...batch: [UrlToPush[], number, number]): Promise<BatchOutcome> => {
+    const done: Pushed[] = [];
+    const failure = await pushBatch(...batch, done).then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    );
+    // The others end with their current call.
+    if (failure !== undefined) hasFailed = true;
+    const pushed = done.sort((left, right) => left.index - right.index);
+    return failure === undefined ? { pushed } : { pushed, failure };
   };
 }
 
