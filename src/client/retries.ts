@@ -46,7 +46,8 @@ export function createRetries(options: RetryOptions = {}): Interceptor {
   };
 }
 
-function refusalDelay(error: unknown): number | undefined {
+/** How long to wait, in milliseconds, when the service refused a call for now. */
+export function refusalDelay(error: unknown): number | undefined {
   const isRefusal = ConnectError.from(error).code === Code.ResourceExhausted;
   return isRefusal ? describeFailure(error).retryAfterMs : undefined;
 }
