@@ -7,6 +7,7 @@ import type {
   PushResult,
   PushService,
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { createPatience } from './patience.ts';
 import type { ServiceClient } from './service-clients.ts';
 
 /** The service's limit of one batch. */
@@ -31,7 +32,7 @@ export interface PushOptions {
   readonly runId?: string;
   /**
    * How long to continue without one URL accepted while rate or queues are full, in milliseconds; then
-   * the rest comes back with its error. Default an hour.
+   * the rest comes back with its error. The time that the source takes is not in it. Default an hour.
    */
   readonly patienceMs?: number;
   /** Called before each wait for rate or room. */
@@ -117,7 +118,7 @@ function createBatchPusher(
   options: PushOptions & { readonly runId: string; readonly signal: AbortSignal },
 ) {
   const { runId, signal, patienceMs = 3_600_000, onWait } = options;
-  let acceptedAt = performance.now();
+  const patience = createPatience(patienceMs);
   // All batches share the service's limits, so all of them wait.
   let pausedUntil = 0;
   let hasFailed = false;
@@ -152,28 +153,28 @@ function createBatchPusher(
       );
       const again: typeof waiting = [];
       const settled: Pushed[] = [];
-      let accepted = 0;
+      let isTaken = false;
       let refusal: PushError | undefined;
       for (const [at, place] of sent.entries()) {
         const result: PushResult | undefined = results[at];
         if (result?.error === undefined) {
-          acceptedAt = performance.now();
+          patience.renew();
           const { rid = '', duplicate = false, ignoredParameters = [] } = result ?? {};
-          accepted += 1;
+          isTaken = true;
           settled.push({
             ...place,
             rid,
             ...(duplicate ? { duplicate } : {}),
             ...(ignoredParameters.length === 0 ? {} : { ignoredParameters }),
           });
-        } else if (result.error.retryAfterMs > 0 && performance.now() - acceptedAt < patienceMs) {
+        } else if (result.error.retryAfterMs > 0 && !patience.isOver()) {
           refusal = result.error;
           again.push(place);
         } else settled.push({ ...place, error: result.error });
       }
       // The service keeps no reply to a call of which it took nothing. So the same call is made again, or
       // a repeated run would send other items under its name. Duplicates are taken.
-      if (refusal === undefined || accepted > 0) {
+      if (refusal === undefined || isTaken) {
         done.push(...settled);
         width = Math.max(1, 2 * settled.length);
         waiting = [...again, ...waiting.slice(sent.length)];

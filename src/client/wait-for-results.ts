@@ -3,6 +3,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import type { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { type CrawledPage, unpackResult } from './crawled-page.ts';
+import { createPatience } from './patience.ts';
 import type { ServiceClient } from './service-clients.ts';
 
 /** The service's limit of one bulk read. */
@@ -20,7 +21,7 @@ export interface ResultOptions {
   readonly remove?: boolean;
   /**
    * How long to wait without one result coming, in milliseconds; then the loop throws
-   * DEADLINE_EXCEEDED. Default 10 minutes.
+   * DEADLINE_EXCEEDED. The time that the caller takes is not in it. Default 10 minutes.
    */
   readonly patienceMs?: number;
   /**
@@ -45,7 +46,7 @@ export async function* waitForResults(
   const ended = new AbortController();
   const signal = AbortSignal.any([ended.signal, ...(options.signal ? [options.signal] : [])]);
   const pending = readInto(rids, signal, remove);
-  let cameAt = performance.now();
+  const patience = createPatience(patienceMs);
   let waitMs: number = POLL_MS.first;
   /** `rid`s that were found since they were last all found. */
   let found = new Set<string>();
@@ -59,7 +60,7 @@ export async function* waitForResults(
       const { results, deferredRids } = await storage.bulkGetResults({ rids: part }, { signal });
       asked.unshift(...deferredRids);
       for (const result of results) {
-        cameAt = performance.now();
+        patience.renew();
         waitMs = POLL_MS.first;
         yield await unpackResult(result);
         pending.take(result.rid, { isResult: true });
@@ -94,9 +95,13 @@ export async function* waitForResults(
       // The round has looked once more: a result may have been stored during the search.
       for (const rid of missing) if (pending.take(rid)) onMissing?.(rid);
       missing = [];
-      if (pending.rids.size === 0) continue;
+      if (pending.rids.size === 0) {
+        // The source may take its time to the next one.
+        patience.renew();
+        continue;
+      }
       if (onMissing !== undefined && waitMs > POLL_MS.first) missing = await seek();
-      if (performance.now() - cameAt > patienceMs) {
+      if (patience.isOver()) {
         const message = `no result came in ${patienceMs} ms; ${pending.rids.size} are missing`;
         throw new ConnectError(message, Code.DeadlineExceeded);
       }

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { expect, test } from 'vitest';
@@ -54,4 +55,20 @@ test('a batch that fails takes nothing away of what was accepted before and with
   });
   const ended = await run(pusher, ['a', 'b', 'c', 'd'], { batchSize: 2 });
   expect(ended).toEqual({ accepted: ['a', 'c'], error: failure });
+});
+
+test('the time that the source takes is not in the patience', async () => {
+  async function* source() {
+    yield 'a';
+    await wait(2_100);
+    yield 'b';
+  }
+  let isFull = true;
+  const pusher = pusherOf((url) => {
+    if (url === 'a' || !isFull) return { rid: `rid-${url}` };
+    isFull = false;
+    return { error: { code: 'rate_limited', retryAfterMs: 20 } };
+  });
+  const ended = await run(pusher, source(), { batchSize: 1, patienceMs: 2_000 });
+  expect(ended).toEqual({ accepted: ['a', 'b'] });
 });

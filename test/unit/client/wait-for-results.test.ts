@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { StoredResultSchema } from '../../../gen/queuedcrawler/v1/storage_service_pb.ts';
@@ -12,17 +13,35 @@ test('a rid that the source has again after its result was removed is not waited
   expect(taken).toEqual(rids.slice(0, -1));
 });
 
+test('the time that the caller takes is not in the patience', async () => {
+  const stored = new Set(['first']);
+  let looks = 0;
+  const service = serviceOf(stored, () => {
+    looks += 1;
+    if (looks === 3) stored.add('second');
+  });
+  const taken: string[] = [];
+  const results = waitForResults(service, ['first', 'second'], { patienceMs: 2_000 });
+  for await (const { rid } of results) {
+    taken.push(rid);
+    if (rid === 'first') await wait(2_100);
+  }
+  expect(taken).toEqual(['first', 'second']);
+});
+
 /** A service that has stored the results of these `rid`s. */
-function serviceOf(stored: Set<string>): Parameters<typeof waitForResults>[0] {
+function serviceOf(
+  stored: Set<string>,
+  onLook: () => void = () => undefined,
+): Parameters<typeof waitForResults>[0] {
   return {
     storage: {
-      bulkGetResults: async ({ rids = [] }) =>
-        ({
-          results: rids
-            .filter((rid) => stored.has(rid))
-            .map((rid) => create(StoredResultSchema, { rid })),
-          deferredRids: [],
-        }) as never,
+      bulkGetResults: async ({ rids = [] }) => {
+        onLook();
+        const there = rids.filter((rid) => stored.has(rid));
+        const results = there.map((rid) => create(StoredResultSchema, { rid }));
+        return { results, deferredRids: [] } as never;
+      },
       bulkDeleteResults: async ({ rids = [] }) => {
         for (const rid of rids) stored.delete(rid);
         return {} as never;
