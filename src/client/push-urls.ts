@@ -9,6 +9,7 @@ import type {
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { createPatience } from './patience.ts';
 import type { ServiceClient } from './service-clients.ts';
+import { readUntil } from './stop-at.ts';
 
 /** The service's limit of one batch. */
 const MAX_BATCH_ITEMS = 1_000;
@@ -83,8 +84,7 @@ export async function* pushUrls(
   try {
     let index = 0;
     try {
-      for await (const items of chunks(urls, batchSize)) {
-        signal.throwIfAborted();
+      for await (const items of chunks(readUntil(signal, urls), batchSize)) {
         inFlight.push(push(items, index, index / batchSize));
         index += items.length;
         if (inFlight.length >= concurrency) yield* oldest();

@@ -11,7 +11,7 @@ export interface ReconnectOptions {
   readonly patienceMs?: number;
   /** Called before each wait for a lost or refused connection. */
   readonly onLost?: (failure: unknown, delayMs: number) => void;
-  /** Ends the loop: it throws. */
+  /** Ends the loop: it throws the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -35,6 +35,7 @@ export async function* reconnect<Message>(
       }
       return;
     } catch (error) {
+      signal?.throwIfAborted();
       const named = refusalDelay(error);
       const isTransient = named !== undefined || isLost(error);
       if (!isTransient || patience.isOver()) throw error;

@@ -261,6 +261,12 @@ test('results that do not come end the loop, as does its signal', async () => {
   const rid = 'a'.repeat(24);
   const late = await all(client.results([rid], { patienceMs: 200 })).catch(describeFailure);
   expect(late).toMatchObject({ code: 'deadline_exceeded', message: expect.stringContaining('1') });
-  const waiting = all(client.results([rid], { signal: AbortSignal.timeout(200) }));
-  await expect(waiting).rejects.toThrow();
+  for (const loop of [
+    (signal: AbortSignal) => client.results([rid], { signal }),
+    (signal: AbortSignal) => client.everyResult({ follow: true, signal }),
+  ]) {
+    const signal = AbortSignal.timeout(200);
+    const thrown = await all<unknown>(loop(signal)).catch((error: unknown) => error);
+    expect(thrown).toBe(signal.reason);
+  }
 });

@@ -1,0 +1,41 @@
+/** The items of a loop. Once its signal is aborted it throws the reason, whatever the loop throws. */
+export async function* stopAt<Item>(
+  signal: AbortSignal | undefined,
+  loop: AsyncGenerator<Item, void, undefined>,
+): AsyncGenerator<Item, void, undefined> {
+  try {
+    yield* loop;
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  }
+}
+
+/** The items of a source. It throws the signal's reason also while the source has nothing. */
+export async function* readUntil<Item>(
+  signal: AbortSignal,
+  source: Iterable<Item> | AsyncIterable<Item>,
+): AsyncGenerator<Item, void, undefined> {
+  const stopped = Promise.withResolvers<never>();
+  stopped.promise.catch(() => undefined);
+  const stop = (): void => stopped.reject(signal.reason);
+  signal.addEventListener('abort', stop, { once: true });
+  const items =
+    Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
+  let isOpen = false;
+  try {
+    signal.throwIfAborted();
+    for (;;) {
+      isOpen = false;
+      const { done, value } = await Promise.race([items.next(), stopped.promise]);
+      if (done === true) return;
+      isOpen = true;
+      yield value;
+    }
+  } finally {
+    signal.removeEventListener('abort', stop);
+    // A source that has nothing returns only when it has something again.
+    if (signal.aborted) void Promise.resolve(items.return?.()).catch(() => undefined);
+    else if (isOpen) await items.return?.();
+  }
+}
