@@ -16,18 +16,23 @@ export async function* readUntil<Item>(
   signal: AbortSignal,
   source: Iterable<Item> | AsyncIterable<Item>,
 ): AsyncGenerator<Item, void, undefined> {
-  const stopped = Promise.withResolvers<never>();
-  stopped.promise.catch(() => undefined);
-  const stop = (): void => stopped.reject(signal.reason);
+  let refuse: ((reason: unknown) => void) | undefined;
+  const stop = (): void => refuse?.(signal.reason);
   signal.addEventListener('abort', stop, { once: true });
   const items =
     Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
+  // Not by `Promise.race`: one promise that never settles would keep a reaction to each item.
+  const next = () =>
+    new Promise<IteratorResult<Item>>((resolve, reject) => {
+      refuse = reject;
+      Promise.resolve(items.next()).then(resolve, reject);
+    });
   let isOpen = false;
   try {
-    signal.throwIfAborted();
     for (;;) {
+      signal.throwIfAborted();
       isOpen = false;
-      const { done, value } = await Promise.race([items.next(), stopped.promise]);
+      const { done, value } = await next();
       if (done === true) return;
       isOpen = true;
       yield value;
