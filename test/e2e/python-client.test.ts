@@ -78,11 +78,46 @@ describe.runIf(hasBuild)('the Python client', () => {
     expect(stdout).toBe('story: ok\n');
   });
 
+  test('reads requests of webhooks', async () => {
+    const { stdout } = await run(python, [join(source, 'tests/webhook.py')], { env: env() });
+    expect(stdout).toBe('webhook: ok\n');
+  });
+
   test('its examples crawl', async () => {
     for (const example of ['crawl.py', 'crawl_async.py']) {
       const args = [join(source, 'examples', example), `${site.url}/page/1`];
       const { stdout } = await run(python, args, { env: env() });
       expect(stdout).toMatch(/^200 http\S+\/page\/1 \d+ characters\n$/);
+    }
+  });
+
+  test('its receiver takes results that come together, and events', async () => {
+    const port = await freePort();
+    const crawler = await createCrawler(app, 'python-together', {
+      callback_url: `http://127.0.0.1:${port}/`,
+      deliver_batch: { max_results: 10, max_ms: 300 },
+    });
+    const { json } = await app.rest('POST', `${crawler.path}/rotate_webhook_secret`);
+    const receiver = spawn(python, [join(source, 'examples/webhook_receiver.py')], {
+      env: { ...env(), PORT: String(port), WEBHOOK_SECRET: json.webhook_secret },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      let printed = '';
+      receiver.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text));
+      await eventually(async () => {
+        expect((await fetch(`http://127.0.0.1:${port}/`, { method: 'POST' })).status).toBe(401);
+      });
+      const items = [1, 2, 3, 4, 5].map((n) => ({ url: `${site.url}/page/${n}`, batch: 'monday' }));
+      const pushed = await app.rest('POST', `${crawler.path}/push_batch`, { items });
+      await app.rest('POST', `${crawler.path}/batches/monday/close`);
+      for (const { rid } of pushed.json.results) {
+        await eventually(() => expect(printed).toMatch(new RegExp(`^${rid} 200 \\d+ http`, 'm')));
+      }
+      await eventually(() => expect(printed).toMatch(/^batch\.completed \{.*"accepted":5/m));
+      expect(printed.trimEnd().split('\n')).toHaveLength(6);
+    } finally {
+      receiver.kill();
     }
   });
 
@@ -120,14 +155,14 @@ describe.runIf(hasBuild)('the Python client', () => {
   });
 
   test.runIf(hasMypy)('its types hold, also in programs that use it', async () => {
-    const programs = readdirSync(join(source, 'examples')).map((name) =>
-      join(source, 'examples', name),
+    const programs = ['examples', 'tests'].flatMap((folder) =>
+      readdirSync(join(source, folder)).map((name) => join(source, folder, name)),
     );
     const cache = ['--cache-dir', join(folder.path, 'mypy')];
     const strict = ['-m', 'mypy', '--strict', ...cache];
     const typed = { env: { ...env(), MYPYPATH: join(source, 'src') } };
     await run(python, [...strict, join(source, 'src/queued_crawler')], typed);
-    for (const program of [...programs, join(source, 'tests/story.py')]) {
+    for (const program of programs) {
       await run(python, [...strict, program], typed);
     }
     expect(existsSync(join(installed, 'queued_crawler/py.typed'))).toBe(true);

@@ -5,7 +5,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Set
 
-from queued_crawler import WebhookError, receive_delivery
+from queued_crawler import WebhookError, receive_deliveries
 
 SECRET = os.environ["WEBHOOK_SECRET"]
 seen: Set[str] = set()
@@ -18,16 +18,20 @@ class Receiver(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         try:
-            delivery = receive_delivery(dict(self.headers.items()), body, SECRET)
+            deliveries = receive_deliveries(dict(self.headers.items()), body, SECRET)
         except WebhookError:
             return self.answer(401)
         # The service waits 200 ms: answer first, work afterwards.
         self.answer(204)
         with lock:
-            if delivery.is_probe or delivery.is_test or delivery.rid in seen:
-                return
-            seen.add(delivery.rid)
-            print(delivery.rid, delivery.cb_status, len(delivery.body), delivery.url, flush=True)
+            for delivery in deliveries:
+                if delivery.is_probe or delivery.is_test or delivery.rid in seen:
+                    continue
+                seen.add(delivery.rid)
+                if delivery.event is not None:
+                    print(delivery.event, delivery.body.decode(), flush=True)
+                    continue
+                print(delivery.rid, delivery.cb_status, len(delivery.body), delivery.url, flush=True)
 
     def answer(self, status: int) -> None:
         self.send_response(status)

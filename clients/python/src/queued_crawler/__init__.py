@@ -4,7 +4,7 @@ from .aio import AsyncClient
 from .client import Client
 from .errors import CallError
 from .models import CrawledPage, Pushed, PushError, PushItem, StoredPage
-from .webhook import Delivery, WebhookError, receive_delivery, verify_webhook
+from .webhook import Delivery, WebhookError, receive_deliveries, receive_delivery, verify_webhook
 
 __all__ = [
     "AsyncClient",
@@ -17,6 +17,7 @@ __all__ = [
     "Pushed",
     "StoredPage",
     "WebhookError",
+    "receive_deliveries",
     "receive_delivery",
     "verify_webhook",
 ]
