@@ -67,6 +67,19 @@ def alone() -> None:
     assert probe.is_probe and not probe.is_test and probe.event is None
 
 
+def secrets() -> None:
+    # A receiver whose secret is missing must not take what anybody signs with the empty key.
+    for secret in ("", "whsec_", "whsec_***", "whsec_" + base64.b64encode(KEY[:23]).decode(), SECRET + "*"):
+        key = KEY[:23] if len(secret) > len("whsec_***") else b""
+        try:
+            receive_deliveries(signed(b"forged", key), b"forged", secret)
+        except ValueError:
+            continue
+        raise AssertionError(f"the secret {secret!r} was used")
+    receive_deliveries(signed(b"genuine"), b"genuine", SECRET[len("whsec_") :])
+
+
 together()
 alone()
+secrets()
 print("webhook: ok")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import gzip
 import hashlib
 import hmac
@@ -11,6 +10,10 @@ import json
 import time
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional
+
+
+#: The least of Standard Webhooks.
+MIN_KEY_BYTES = 24
 
 
 class WebhookError(Exception):
@@ -28,8 +31,9 @@ def verify_webhook(
     """
     Raises WebhookError unless one of the signatures is made with `secret` over these bytes, at most
     `tolerance` seconds ago. `body` is as it was received, before any decoding. Header names may have
-    any case.
+    any case. Raises ValueError when `secret` is not base64 of at least 24 bytes.
     """
+    key = _key(secret)
     given = _lower(headers)
     sent_at = given.get("webhook-timestamp", "")
     if not (sent_at.isascii() and sent_at.isdigit() and len(sent_at) <= 12):
@@ -37,15 +41,22 @@ def verify_webhook(
     # An old delivery may have been recorded and sent again by somebody else.
     if abs((time.time() if now is None else now) - int(sent_at)) > tolerance:
         raise WebhookError("webhook-timestamp is too old or too new")
-    try:
-        key = base64.b64decode(secret[len("whsec_") :] if secret.startswith("whsec_") else secret)
-    except (binascii.Error, ValueError) as error:
-        raise ValueError("the secret is not base64") from error
     signed = f"{given.get('webhook-id', '')}.{sent_at}.".encode() + body
     expected = b"v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
     signatures = given.get("webhook-signature", "").split(" ")
     if not any(hmac.compare_digest(expected, each.encode()) for each in signatures):
         raise WebhookError("no signature fits")
+
+
+def _key(secret: str) -> bytes:
+    encoded = secret[len("whsec_") :] if secret.startswith("whsec_") else secret
+    try:
+        key = base64.b64decode(encoded, validate=True)
+    except ValueError as error:
+        raise ValueError("the secret is not base64") from error
+    if len(key) < MIN_KEY_BYTES:
+        raise ValueError(f"the secret has fewer than {MIN_KEY_BYTES} bytes")
+    return key
 
 
 #: No crawl has it.
