@@ -5,7 +5,7 @@ import os
 import threading
 from typing import AsyncIterator, Iterator, List
 
-from queued_crawler import AsyncClient, CallError, Client, PushError
+from queued_crawler import AsyncClient, CallError, Client, PushError, PushItem
 
 BASE, TOKEN, SITE = os.environ["BASE"], os.environ["TOKEN"], os.environ["SITE"]
 
@@ -58,6 +58,24 @@ def threads() -> None:
         for _ in client.every_result(crawler="python", acknowledge=True):
             pass
         assert list(client.every_result(crawler="python")) == []
+
+        # Fields of items, and what comes back of them.
+        item: PushItem = {
+            "url": f"{SITE}/page/fields",
+            "metadata": '{"n": 1}',
+            "unique": True,
+            "unique_key": "fields",
+            "unique_for": 600,
+            "priority": 7,
+            "delay": 0,
+            "batch": "monday",
+        }
+        [accepted] = client.push("python", [item])
+        [repeated] = client.push("python", [item])
+        assert accepted.rid == repeated.rid and accepted.rid is not None, (accepted, repeated)
+        assert (accepted.duplicate, repeated.duplicate) == (False, True)
+        [stored] = client.results([accepted.rid])
+        assert (stored.metadata, stored.batch) == ('{"n": 1}', "monday"), stored
 
         page = client.crawl(f"{SITE}/page/3", parameters={"format": "md"})
         assert page.cb_status == 200 and page.content_type.startswith("text/markdown")

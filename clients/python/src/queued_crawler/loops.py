@@ -108,7 +108,8 @@ class _BatchPusher:
                 if error is None:
                     self._accepted_at = time.monotonic()
                     accepted += 1
-                    settled.append(Pushed(index, item, rid=result.get("rid", "")))
+                    duplicate = result.get("duplicate", False)
+                    settled.append(Pushed(index, item, rid=result.get("rid", ""), duplicate=duplicate))
                 elif error.retry_after > 0 and time.monotonic() - self._accepted_at < self._patience:
                     refusal = error
                     again.append((index, item))

@@ -22,6 +22,22 @@ class PushItem(_ItemUrl, total=False):
     #: Sent to the target, with POST and PUT.
     body: bytes
     post_content_type: str
+    #: A JSON text that comes back with the result.
+    metadata: str
+    #: When the URL may be crawled at the earliest, ISO 8601.
+    not_before: str
+    #: The same as seconds from now.
+    delay: int
+    #: 0 to 9, 5 when absent.
+    priority: int
+    #: Accept the URL once.
+    unique: bool
+    #: What makes it the same; default the URL in a normal form.
+    unique_key: str
+    #: Seconds for which the key holds; 0 while the URL waits or is crawled.
+    unique_for: int
+    #: The batch that the URL belongs to.
+    batch: str
 
 
 #: A URL, or a URL with its parameters.
@@ -49,6 +65,8 @@ class Pushed:
     item: UrlToPush
     rid: Optional[str] = None
     error: Optional[PushError] = None
+    #: Whether `rid` is that of an earlier push with the same `unique_key`, and nothing was queued.
+    duplicate: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +103,10 @@ class StoredPage(CrawledPage):
     stored_at: str = ""
     #: In `every_result`: continues behind this result.
     resume_token: str = ""
+    #: The `metadata` of the push, a JSON text.
+    metadata: Optional[str] = None
+    #: The batch of the push.
+    batch: Optional[str] = None
 
 
 def item_to_json(item: UrlToPush) -> Dict[str, Any]:
@@ -125,6 +147,8 @@ def stored_page(reply: Mapping[str, Any], resume_token: str = "") -> StoredPage:
         rid=reply["rid"],
         stored_at=reply.get("storedAt", ""),
         resume_token=resume_token,
+        metadata=reply.get("metadata"),
+        batch=reply.get("batch"),
     )
 
 
