@@ -83,6 +83,11 @@ describe.runIf(hasBuild)('the Python client', () => {
     expect(stdout).toBe('webhook: ok\n');
   });
 
+  test('waits, repeats and fails as documented when the service or something between is at fault', async () => {
+    const { stdout } = await run(python, [join(source, 'tests/faults.py')], { env: env() });
+    expect(stdout).toBe('faults: ok\n');
+  });
+
   test('its examples crawl', async () => {
     for (const example of ['crawl.py', 'crawl_async.py']) {
       const args = [join(source, 'examples', example), `${site.url}/page/1`];

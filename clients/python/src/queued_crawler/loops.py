@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Callable, Deque, Dict, Generator, Iterable, Iterator, List, Optional, Tuple
+from typing import Callable, Deque, Dict, Generator, Iterable, Iterator, List, Optional, Set, Tuple
 
 from .errors import CallError
 from .models import Pushed, PushError, StoredPage, UrlToPush, item_to_json, stored_page
@@ -152,10 +152,11 @@ def wait_for_results(
 ) -> Generator[StoredPage, None, None]:
     source = _Source(rids, stop)
     pending: Dict[str, None] = {}
+    removed: Set[str] = set()
     came_at = time.monotonic()
     delay = FIRST_POLL
     try:
-        while source.fill(pending):
+        while source.fill(pending, removed):
             asked = list(pending)
             while asked:
                 part, asked = asked[:MAX_RIDS], asked[MAX_RIDS:]
@@ -170,6 +171,7 @@ def wait_for_results(
                     taken.append(page.rid)
                 if remove and taken:
                     transport.call("StorageService.BulkDeleteResults", {"rids": taken}, stop=stop)
+                    removed.update(taken)
             if not pending:
                 came_at = time.monotonic()
                 continue
@@ -211,8 +213,8 @@ class _Source:
                 continue
         return False
 
-    def fill(self, pending: Dict[str, None]) -> bool:
-        """Adds what was read, waits while nothing is pending, and says whether anything is."""
+    def fill(self, pending: Dict[str, None], removed: Set[str]) -> bool:
+        """Adds what was read and not removed, waits while nothing is pending, and says whether anything is."""
         while not self._is_done and len(pending) < WINDOW:
             try:
                 rid = self._queue.get(timeout=0.2) if not pending else self._queue.get_nowait()
@@ -226,7 +228,7 @@ class _Source:
                 self._is_done = True
                 if self._failure is not None:
                     raise self._failure
-            else:
+            elif rid not in removed:
                 pending[rid] = None
         return len(pending) > 0
 
