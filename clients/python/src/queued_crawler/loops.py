@@ -80,7 +80,8 @@ class _BatchPusher:
         self._stop = stop
         self._patience = patience
         self._on_wait = on_wait
-        self._accepted_at = time.monotonic()
+        # When the first refusal came since one was accepted.
+        self._refused_at: Optional[float] = None
         # All batches share the service's limits, so all of them wait.
         self._paused_until = 0.0
 
@@ -106,11 +107,11 @@ class _BatchPusher:
             for (index, item), result in zip(sent, results):
                 error = _push_error(result)
                 if error is None:
-                    self._accepted_at = time.monotonic()
+                    self._refused_at = None
                     accepted += 1
                     duplicate = result.get("duplicate", False)
                     settled.append(Pushed(index, item, rid=result.get("rid", ""), duplicate=duplicate))
-                elif error.retry_after > 0 and time.monotonic() - self._accepted_at < self._patience:
+                elif error.retry_after > 0 and self._is_patient():
                     refusal = error
                     again.append((index, item))
                 else:
@@ -125,6 +126,13 @@ class _BatchPusher:
             if refusal is not None:
                 self._pause(refusal)
         return sorted(done, key=lambda each: each.index)
+
+    def _is_patient(self) -> bool:
+        now = time.monotonic()
+        since = self._refused_at
+        if since is None:
+            self._refused_at = since = now
+        return now - since < self._patience
 
     def _pause(self, error: PushError) -> None:
         now = time.monotonic()
@@ -153,18 +161,20 @@ def wait_for_results(
     source = _Source(rids, stop)
     pending: Dict[str, None] = {}
     removed: Set[str] = set()
-    came_at = time.monotonic()
+    # When the first look found nothing since a result came.
+    missed_at: Optional[float] = None
     delay = FIRST_POLL
     try:
         while source.fill(pending, removed):
             asked = list(pending)
+            came = False
             while asked:
                 part, asked = asked[:MAX_RIDS], asked[MAX_RIDS:]
                 reply = transport.call("StorageService.BulkGetResults", {"rids": part}, stop=stop)
                 asked = list(reply.get("deferredRids", [])) + asked
                 taken: List[str] = []
                 for result in reply.get("results", []):
-                    came_at, delay = time.monotonic(), FIRST_POLL
+                    came, delay = True, FIRST_POLL
                     page = stored_page(result)
                     yield page
                     pending.pop(page.rid, None)
@@ -173,9 +183,13 @@ def wait_for_results(
                     transport.call("StorageService.BulkDeleteResults", {"rids": taken}, stop=stop)
                     removed.update(taken)
             if not pending:
-                came_at = time.monotonic()
+                missed_at = None
                 continue
-            if time.monotonic() - came_at > patience:
+            if came:
+                missed_at = None
+            elif missed_at is None:
+                missed_at = time.monotonic()
+            elif time.monotonic() - missed_at > patience:
                 message = f"no result came in {patience} s; {len(pending)} are missing"
                 raise CallError("deadline_exceeded", message)
             stop.sleep(delay)
@@ -245,7 +259,8 @@ def every_result(
 ) -> Generator[StoredPage, None, None]:
     token = resume_token
     unacknowledged = 0
-    heard_at = time.monotonic()
+    # When the connection was lost first since a message came.
+    lost_at: Optional[float] = None
     delay = FIRST_RECONNECT
 
     def confirm() -> None:
@@ -262,7 +277,7 @@ def every_result(
             messages = transport.stream("StorageService.StreamResults", request, stop, STREAM_SILENCE)
             try:
                 for message in messages:
-                    heard_at, delay = time.monotonic(), FIRST_RECONNECT
+                    lost_at, delay = None, FIRST_RECONNECT
                     result = message.get("result")
                     position = message.get("resumeToken", token)
                     if result is not None:
@@ -273,7 +288,9 @@ def every_result(
                         confirm()
                 return
             except CallError as error:
-                if stop.is_set or not error.is_lost or time.monotonic() - heard_at > patience:
+                now = time.monotonic()
+                lost_at = now if lost_at is None else lost_at
+                if stop.is_set or not error.is_lost or now - lost_at > patience:
                     raise
                 stop.sleep(delay)
                 delay = min(delay * 2, LONGEST_RECONNECT)
