@@ -231,7 +231,7 @@ def refused_streams() -> None:
         assert error_of(lambda: list(client.every_result())).code == "resource_exhausted"
 
 
-CASES = [repeated_rids, slow_consumers]
+CASES = [repeated_rids, slow_consumers, failing_sources]
 for case in CASES:
     case()
 print("faults: ok")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
 import time
@@ -50,13 +51,24 @@ def push_urls(
     pool = ThreadPoolExecutor(concurrency, thread_name_prefix="queued-crawler-push")
     try:
         index = 0
-        for number, items in enumerate(_chunks(urls, batch_size)):
+        chunks = _chunks(urls, batch_size)
+        failure: Optional[Exception] = None
+        for number in itertools.count():
+            try:
+                items = next(chunks, None)
+            except Exception as error:  # It is raised once the caller has what was accepted.
+                failure = error
+                break
+            if items is None:
+                break
             in_flight.append(pool.submit(pusher.push, items, index, number))
             index += len(items)
             if len(in_flight) >= concurrency:
                 yield from in_flight.popleft().result()
         while in_flight:
             yield from in_flight.popleft().result()
+        if failure is not None:
+            raise failure
     finally:
         stop.set()
         pool.shutdown(wait=True)
@@ -191,7 +203,7 @@ def wait_for_results(
                 missed_at = time.monotonic()
             elif time.monotonic() - missed_at > patience:
                 message = f"no result came in {patience} s; {len(pending)} are missing"
-                raise CallError("deadline_exceeded", message)
+                raise CallError("deadline_exceeded", message) from source.failure
             stop.sleep(delay)
             delay = min(delay * 2, LONGEST_POLL)
     finally:
@@ -204,7 +216,8 @@ class _Source:
     def __init__(self, rids: Iterable[str], stop: Stop) -> None:
         self._queue: "queue.Queue[Optional[str]]" = queue.Queue(WINDOW)
         self._stop = stop
-        self._failure: Optional[BaseException] = None
+        #: What the iterable raised.
+        self.failure: Optional[BaseException] = None
         self._is_done = False
         thread = threading.Thread(target=self._read, args=(iter(rids),), daemon=True)
         thread.start()
@@ -215,7 +228,7 @@ class _Source:
                 if not self._put(rid):
                     break
         except BaseException as error:  # It is raised where the loop is used.
-            self._failure = error
+            self.failure = error
         self._put(None)
 
     def _put(self, rid: Optional[str]) -> bool:
@@ -240,10 +253,10 @@ class _Source:
                 continue
             if rid is None:
                 self._is_done = True
-                if self._failure is not None:
-                    raise self._failure
             elif rid not in removed:
                 pending[rid] = None
+        if not pending and self.failure is not None:
+            raise self.failure
         return len(pending) > 0
 
 
