@@ -32,7 +32,8 @@ def serving(answer: Answer, **options: Any) -> Iterator[Client]:
             status, content = (200, reply) if isinstance(reply, bytes) else reply
             sent = content if isinstance(content, bytes) else json.dumps(content).encode()
             self.send_response(status)
-            self.send_header("content-type", self.headers["content-type"])
+            is_html = sent.startswith(b"<html>")
+            self.send_header("content-type", "text/html" if is_html else self.headers["content-type"])
             self.send_header("content-length", str(len(sent)))
             self.end_headers()
             self.wfile.write(sent)
@@ -192,8 +193,10 @@ def foreign_replies() -> None:
             error = error_of(lambda: client.call("StorageService.CountResults"))
             assert error.code in ("unknown", "internal", "resource_exhausted"), (reply, error.code)
     streams: List[Reply] = [
+        b"<html>Sign in</html>",
         frame({"error": {"code": "internal", "details": None}}, 2),
         frame({"error": None}, 2),
+        frame({"error": "x"}, 2),
         struct.pack(">BI", 0, 2) + b"[]",
         struct.pack(">BI", 0, 2) + b"{x",
         (500, {"code": "internal", "details": None}),
@@ -231,7 +234,7 @@ def refused_streams() -> None:
         assert error_of(lambda: list(client.every_result())).code == "resource_exhausted"
 
 
-CASES = [repeated_rids, slow_consumers, failing_sources]
+CASES = [repeated_rids, slow_consumers, failing_sources, foreign_replies]
 for case in CASES:
     case()
 print("faults: ok")

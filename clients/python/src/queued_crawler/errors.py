@@ -64,16 +64,24 @@ def error_from_reply(status: int, headers: Mapping[str, str], body: bytes) -> Ca
 
 def error_from_json(reply: Mapping[str, Any], retry_after: Optional[float] = None) -> CallError:
     """Reads an error as Connect writes it, with the details that the service adds."""
-    details = {each.get("type"): each.get("debug") or {} for each in reply.get("details", [])}
-    violations = details.get("google.rpc.BadRequest", {}).get("fieldViolations") or [{}]
-    delay = details.get("google.rpc.RetryInfo", {}).get("retryDelay")
+    try:
+        details = {each["type"]: each.get("debug") or {} for each in reply.get("details") or []}
+        violations = details.get("google.rpc.BadRequest", {}).get("fieldViolations") or [{}]
+        field = violations[0].get("field")
+        delay = details.get("google.rpc.RetryInfo", {}).get("retryDelay")
+        retry_after = retry_after if delay is None else float(delay.rstrip("s"))
+        reason = details.get("google.rpc.ErrorInfo", {}).get("reason")
+        request_id = details.get("google.rpc.RequestInfo", {}).get("requestId")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        # Something other than the service made the details.
+        field = reason = request_id = None
     return CallError(
         str(reply.get("code", "unknown")),
         str(reply.get("message", "")),
-        reason=details.get("google.rpc.ErrorInfo", {}).get("reason"),
-        field=violations[0].get("field"),
-        retry_after=retry_after if delay is None else float(delay.rstrip("s")),
-        request_id=details.get("google.rpc.RequestInfo", {}).get("requestId"),
+        reason=reason,
+        field=field,
+        retry_after=retry_after,
+        request_id=request_id,
     )
 
 

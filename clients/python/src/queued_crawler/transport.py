@@ -21,6 +21,7 @@ _FIRST_DELAY = 0.2
 _LONGEST_DELAY = 10.0
 #: Methods that change nothing, so that they may be repeated.
 _READS = ("Get", "List", "Find", "Count")
+_STREAM = "application/connect+json"
 _COMPRESSED = 1
 _END = 2
 
@@ -142,9 +143,7 @@ class Transport:
             self._idle.put((time.monotonic(), connection))
         if response.status != 200:
             raise error_from_reply(response.status, _headers(response), reply)
-        parsed = json.loads(reply)
-        assert isinstance(parsed, dict)
-        return parsed
+        return _object(reply)
 
     def stream(
         self, method: str, request: Mapping[str, Any], stop: Stop, silence: float
@@ -155,21 +154,25 @@ class Transport:
         framed = struct.pack(">BI", 0, len(body)) + body
         try:
             try:
-                headers = {"Content-Type": "application/connect+json"}
+                headers = {"Content-Type": _STREAM}
                 response = self._send(connection, method, framed, headers)
                 socket = connection.sock
                 # Another thread may be waiting in a read, which closing alone would not end.
                 stop.on_stop(lambda: _shut(socket))
                 if response.status != 200:
                     raise error_from_reply(response.status, _headers(response), response.read())
+                if not response.getheader("content-type", "").startswith(_STREAM):
+                    raise _foreign()
                 while True:
                     flags, length = struct.unpack(">BI", _exactly(response, 5))
-                    message = json.loads(_exactly(response, length))
+                    content = _exactly(response, length)
                     if flags & _COMPRESSED:
                         raise CallError("internal", "a message is compressed although none was asked for")
+                    message = _object(content)
                     if flags & _END:
                         if "error" in message:
-                            raise error_from_json(message["error"])
+                            sent = message["error"]
+                            raise error_from_json(sent if isinstance(sent, dict) else {})
                         return
                     yield message
             except (OSError, http.client.HTTPException) as error:
@@ -219,6 +222,20 @@ def _exactly(response: http.client.HTTPResponse, length: int) -> bytes:
     if len(data) != length:
         raise ConnectionResetError("the stream ended within a message")
     return data
+
+
+def _object(text: bytes) -> Dict[str, Any]:
+    try:
+        parsed = json.loads(text)
+    except ValueError as error:
+        raise _foreign() from error
+    if not isinstance(parsed, dict):
+        raise _foreign()
+    return parsed
+
+
+def _foreign() -> CallError:
+    return CallError("unknown", "the reply is not one of the service; something between may have sent it")
 
 
 def _headers(response: http.client.HTTPResponse) -> Dict[str, str]:
