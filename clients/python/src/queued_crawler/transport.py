@@ -19,8 +19,8 @@ from .errors import CallError, error_from_json, error_from_reply
 _IDLE_SECONDS = 30.0
 _FIRST_DELAY = 0.2
 _LONGEST_DELAY = 10.0
-#: Methods that change nothing, so that they may be repeated.
-_READS = ("Get", "List", "Find", "Count")
+#: Methods that change nothing, or nothing more the second time, so that they may be repeated.
+_REPEATABLE = ("Get", "List", "Find", "Count", "BulkDeleteResults", "AcknowledgeResults")
 _STREAM = "application/connect+json"
 _COMPRESSED = 1
 _END = 2
@@ -102,8 +102,8 @@ class Transport:
         and after a lost connection those that may be repeated.
         """
         body = json.dumps(request).encode()
-        is_read = method.split(".")[-1].startswith(_READS)
-        may_repeat = is_read or bool(request.get("request_id"))
+        is_repeatable = method.split(".")[-1].startswith(_REPEATABLE)
+        may_repeat = is_repeatable or bool(request.get("request_id"))
         if method.endswith("BulkGetResults"):
             may_repeat = not request.get("auto_delete")
         attempt = 1
