@@ -234,7 +234,7 @@ def refused_streams() -> None:
         assert error_of(lambda: list(client.every_result())).code == "resource_exhausted"
 
 
-CASES = [repeated_rids, slow_consumers, failing_sources, foreign_replies, lost_deletions]
+CASES = [repeated_rids, slow_consumers, failing_sources, foreign_replies, lost_deletions, refused_streams]
 for case in CASES:
     case()
 print("faults: ok")

@@ -272,7 +272,7 @@ def every_result(
 ) -> Generator[StoredPage, None, None]:
     token = resume_token
     unacknowledged = 0
-    # When the connection was lost first since a message came.
+    # When the connection was lost or refused first since a message came.
     lost_at: Optional[float] = None
     delay = FIRST_RECONNECT
 
@@ -303,9 +303,10 @@ def every_result(
             except CallError as error:
                 now = time.monotonic()
                 lost_at = now if lost_at is None else lost_at
-                if stop.is_set or not error.is_lost or now - lost_at > patience:
+                refused = error.code == "resource_exhausted" and error.retry_after is not None
+                if stop.is_set or not (error.is_lost or refused) or now - lost_at > patience:
                     raise
-                stop.sleep(delay)
+                stop.sleep(max(delay, error.retry_after or 0.0))
                 delay = min(delay * 2, LONGEST_RECONNECT)
     except Exception:
         failed = True
