@@ -7,6 +7,7 @@ import type {
   PushResult,
   PushService,
 } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import { createLoopCall } from './loop-calls.ts';
 import { createPatience } from './patience.ts';
 import type { ServiceClient } from './service-clients.ts';
 import { readUntil } from './stop-at.ts';
@@ -119,6 +120,7 @@ function createBatchPusher(
 ) {
   const { runId, signal, patienceMs = 3_600_000, onWait } = options;
   const patience = createPatience(patienceMs);
+  const callService = createLoopCall(patienceMs, signal);
   // All batches share the service's limits, so all of them wait.
   let pausedUntil = 0;
   let hasFailed = false;
@@ -143,14 +145,12 @@ function createBatchPusher(
     let round = 0;
     while (waiting.length > 0 && !hasFailed) {
       const sent = waiting.slice(0, width);
-      const { results } = await pusher.pushBatch(
-        {
-          crawler,
-          items: sent.map(({ item }) => (typeof item === 'string' ? { url: item } : item)),
-          requestId: `${runId}:${batch}:${round}`,
-        },
-        { signal },
-      );
+      const request = {
+        crawler,
+        items: sent.map(({ item }) => (typeof item === 'string' ? { url: item } : item)),
+        requestId: `${runId}:${batch}:${round}`,
+      };
+      const { results } = await callService((call) => pusher.pushBatch(request, call));
       const again: typeof waiting = [];
       const settled: Pushed[] = [];
       let isTaken = false;

@@ -16,6 +16,14 @@ const isSingleKey = createContextKey(false, { description: 'the call is not repe
 /** For calls whose caller handles failures by itself. */
 export const notRepeated = () => createContextValues().set(isSingleKey, true);
 
+const attemptKey = createContextKey<number | undefined>(undefined, {
+  description: 'milliseconds of one attempt',
+});
+
+/** For calls of which each attempt is to end after a time. */
+export const limitAttempts = (attemptMs: number) =>
+  createContextValues().set(attemptKey, attemptMs);
+
 /**
  * Repeats unary calls: what the service refused for now with RetryInfo, since such a call has
  * changed nothing. When the connection or the service was lost, it also repeats calls that did not
@@ -28,7 +36,11 @@ export function createRetries(options: RetryOptions = {}): Interceptor {
     if (request.stream || request.contextValues.get(isSingleKey)) return next(request);
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await next(request);
+        return await attemptWithin(
+          request.contextValues.get(attemptKey),
+          request.signal,
+          (signal) => next({ ...request, signal }),
+        );
       } catch (error) {
         if (attempt >= attempts || request.signal.aborted) throw error;
         const named = refusalDelay(error);
@@ -46,6 +58,24 @@ export function createRetries(options: RetryOptions = {}): Interceptor {
   };
 }
 
+/** Makes one attempt, with a deadline of its own. */
+async function attemptWithin<Reply>(
+  attemptMs: number | undefined,
+  signal: AbortSignal,
+  attempt: (signal: AbortSignal) => Promise<Reply>,
+): Promise<Reply> {
+  if (attemptMs === undefined) return attempt(signal);
+  const late = new AbortController();
+  const timer = setTimeout(() => {
+    late.abort(new ConnectError('the service did not answer', Code.DeadlineExceeded));
+  }, attemptMs);
+  try {
+    return await attempt(AbortSignal.any([signal, late.signal]));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** How long to wait, in milliseconds, when the service refused a call for now. */
 export function refusalDelay(error: unknown): number | undefined {
   const isRefusal = ConnectError.from(error).code === Code.ResourceExhausted;
@@ -56,7 +86,8 @@ export function refusalDelay(error: unknown): number | undefined {
 export function isLost(error: unknown): boolean {
   const { code } = ConnectError.from(error);
   // Nobody has canceled the call: its stream ended with the connection.
-  if ([Code.Unavailable, Code.Aborted, Code.Canceled].includes(code)) return true;
+  const lost = [Code.Unavailable, Code.Aborted, Code.Canceled, Code.DeadlineExceeded];
+  if (lost.includes(code)) return true;
   return /^(ERR_HTTP2_|EPIPE$)/.test(nodeCode(error)) || isUntouched(error);
 }
 

@@ -3,6 +3,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type { ActivityService } from '../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import type { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { type CrawledPage, unpackResult } from './crawled-page.ts';
+import { createLoopCall } from './loop-calls.ts';
 import { createPatience } from './patience.ts';
 import type { ServiceClient } from './service-clients.ts';
 
@@ -47,6 +48,7 @@ export async function* waitForResults(
   const signal = AbortSignal.any([ended.signal, ...(options.signal ? [options.signal] : [])]);
   const pending = readInto(rids, signal, remove);
   const patience = createPatience(patienceMs);
+  const callService = createLoopCall(patienceMs, signal);
   let waitMs: number = POLL_MS.first;
   /** `rid`s that were found since they were last all found. */
   let found = new Set<string>();
@@ -57,7 +59,9 @@ export async function* waitForResults(
     const asked = [...pending.rids];
     while (asked.length > 0) {
       const part = asked.splice(0, MAX_RIDS);
-      const { results, deferredRids } = await storage.bulkGetResults({ rids: part }, { signal });
+      const { results, deferredRids } = await callService((call) =>
+        storage.bulkGetResults({ rids: part }, call),
+      );
       asked.unshift(...deferredRids);
       for (const result of results) {
         patience.renew();
@@ -66,7 +70,9 @@ export async function* waitForResults(
         pending.take(result.rid, { isResult: true });
       }
       const taken = results.map(({ rid }) => rid);
-      if (remove && taken.length > 0) await storage.bulkDeleteResults({ rids: taken }, { signal });
+      if (remove && taken.length > 0) {
+        await callService((call) => storage.bulkDeleteResults({ rids: taken }, call));
+      }
     }
   }
 
@@ -77,7 +83,7 @@ export async function* waitForResults(
     for (const rid of sought) found.add(rid);
     const isThere = await Promise.all(
       sought.map((rid) =>
-        activity.findRid({ rid }, { signal }).then(
+        callService((call) => activity.findRid({ rid }, call)).then(
           ({ job, result }) => job !== undefined || result !== undefined,
           (error: unknown) => {
             if (ConnectError.from(error).code !== Code.NotFound) throw error;
