@@ -1,3 +1,4 @@
+import { Code, ConnectError } from '@connectrpc/connect';
 import type { StorageService } from '../../gen/queuedcrawler/v1/storage_service_pb.ts';
 import { type CrawledPage, unpackResult } from './crawled-page.ts';
 import { type ReconnectOptions, reconnect } from './reconnect.ts';
@@ -6,6 +7,9 @@ import type { CallOptions, ServiceClient } from './service-clients.ts';
 
 /** Results that are acknowledged by one call. */
 const ACKNOWLEDGED_TOGETHER = 100;
+
+/** Three times the wait in which the service sends a message; see StreamResultsResponse. */
+const SILENCE_MS = 60_000;
 
 /** Which results are read, and how. */
 export interface EveryResultOptions extends ReconnectOptions {
@@ -31,23 +35,38 @@ export interface StreamedPage extends CrawledPage {
 
 type Storage = Pick<ServiceClient<typeof StorageService>, 'streamResults' | 'acknowledgeResults'>;
 
-/** Yields stored results in their order; see CrawlerClient.everyResult. */
+/**
+ * Yields stored results in their order; see CrawlerClient.everyResult. A stream without a message for
+ * `silenceMs` is opened again.
+ */
 export async function* everyResult(
   storage: Storage,
   options: EveryResultOptions = {},
+  silenceMs: number = SILENCE_MS,
 ): AsyncGenerator<StreamedPage, void, undefined> {
   const { crawler = '', batch = '', follow = false, acknowledge = false } = options;
   const callOptions = options.signal === undefined ? {} : { signal: options.signal };
   let resumeToken = options.resumeToken ?? '';
   let unacknowledged = 0;
+  let allowedMs = silenceMs;
 
   /** Undefined says that all results were sent. */
   async function* connection(): AsyncGenerator<StreamedPage | undefined, void, undefined> {
     const left = new AbortController();
     const signal = AbortSignal.any([left.signal, ...(options.signal ? [options.signal] : [])]);
     const request = { crawler, batch, follow, resumeToken };
+    function awaitMessage(): NodeJS.Timeout {
+      return setTimeout(() => {
+        // One page over a slow connection may take longer.
+        allowedMs *= 2;
+        left.abort(new ConnectError('the stream sent nothing', Code.Unavailable));
+      }, allowedMs);
+    }
+    let timer = awaitMessage();
     try {
       for await (const message of storage.streamResults(request, { signal })) {
+        clearTimeout(timer);
+        allowedMs = silenceMs;
         if (message.result === undefined) yield undefined;
         else {
           yield { ...(await unpackResult(message.result)), resumeToken: message.resumeToken };
@@ -57,9 +76,11 @@ export async function* everyResult(
         const isIdle = message.result === undefined;
         // Not repeated: nobody reads the stream during the wait, and a service that stops waits for that.
         const isDue = isIdle || unacknowledged >= ACKNOWLEDGED_TOGETHER;
-        if (isDue) await confirm({ contextValues: notRepeated() });
+        if (isDue) await confirm({ contextValues: notRepeated(), timeoutMs: silenceMs });
+        timer = awaitMessage();
       }
     } finally {
+      clearTimeout(timer);
       // Leaving the loop does not end the call.
       left.abort();
     }
