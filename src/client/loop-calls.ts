@@ -6,6 +6,8 @@ import type { CallOptions } from './service-clients.ts';
 const ATTEMPT_MS = 60_000;
 /** Least limit of a call with all of its attempts; otherwise that is the patience. */
 const MIN_CALL_MS = 10_000;
+/** A timer takes no more; some 24 days. */
+const MAX_CALL_MS = 2 ** 31 - 1;
 /** The wait before a call is made again; each call has attempts of its own. */
 const AGAIN_MS = 1_000;
 
@@ -17,7 +19,7 @@ export type LoopCall = <Reply>(call: (options: CallOptions) => Promise<Reply>) =
  * whose service or connection is lost is made again until the patience ends.
  */
 export function createLoopCall(patienceMs: number, signal: AbortSignal): LoopCall {
-  const timeoutMs = Math.max(patienceMs, MIN_CALL_MS);
+  const timeoutMs = Math.min(Math.max(patienceMs, MIN_CALL_MS), MAX_CALL_MS);
   let hasAnswered = false;
   return async (call) => {
     const startedAt = performance.now();
