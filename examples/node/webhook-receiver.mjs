@@ -31,12 +31,23 @@ async function receive(request, response) {
     return;
   }
   response.writeHead(204).end();
-  const { rid } = headers;
-  // A probe, a test delivery, or seen before.
-  if (rid === undefined || rid === TEST_RID || seen.has(rid)) return;
-  seen.add(rid);
   const body = headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
-  console.log(rid, headers.cb_status, headers['content-type'], body.length, headers.url);
+  if (headers['webhook-results'] !== undefined) {
+    const type = { 'content-type': 'application/json' };
+    for (const line of body.toString().trimEnd().split('\n')) {
+      take({ ...type, ...JSON.parse(line) }, Buffer.from(line));
+    }
+  } else if (headers.rid !== undefined) take(headers, body);
+  // What has neither is a probe.
+}
+
+function take(result, body) {
+  const { rid, 'webhook-event': event, 'content-type': type } = result;
+  // A test delivery, or seen before.
+  if (rid === TEST_RID || seen.has(rid)) return;
+  seen.add(rid);
+  if (event !== undefined) console.log(rid, event, body.toString());
+  else console.log(rid, result.cb_status, type, body.length, result.url);
 }
 
 createServer((request, response) => {

@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import hmac
+import json
 import os
 import threading
 import time
@@ -29,6 +30,19 @@ def is_genuine(headers, body):
     return any(hmac.compare_digest(expected.encode(), each.encode()) for each in signatures)
 
 
+def take(result, body):
+    rid = result["rid"]
+    # Each request has a thread of its own; the lock also keeps their lines apart.
+    with lock:
+        if rid == TEST_RID or rid in seen:  # a test, or seen before
+            return
+        seen.add(rid)
+        if "webhook-event" in result:
+            print(rid, result["webhook-event"], body.decode(), flush=True)
+        else:
+            print(rid, result["cb_status"], result["content-type"], len(body), result["url"], flush=True)
+
+
 class Receiver(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -41,18 +55,17 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         if genuine:
-            self.take(sent)
+            self.read_results(sent)
 
-    def take(self, sent):
+    def read_results(self, sent):
         headers = self.headers
-        rid = headers.get("rid")
-        # Each request has a thread of its own; the lock also keeps their lines apart.
-        with lock:
-            if rid is None or rid == TEST_RID or rid in seen:  # a probe, a test, or seen before
-                return
-            seen.add(rid)
-            body = gzip.decompress(sent) if headers.get("content-encoding") == "gzip" else sent
-            print(rid, headers["cb_status"], headers["content-type"], len(body), headers["url"], flush=True)
+        body = gzip.decompress(sent) if headers.get("content-encoding") == "gzip" else sent
+        if "webhook-results" in headers:
+            for line in body.splitlines():
+                take({"content-type": "application/json", **json.loads(line)}, line)
+        elif "rid" in headers:
+            take(headers, body)
+        # What has neither is a probe.
 
     def log_message(self, *_):
         """Keeps the output to what was received."""

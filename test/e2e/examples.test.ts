@@ -304,4 +304,42 @@ for (const { name, command, file, runs } of receivers) {
       expect(receiver.lines()).toHaveLength(5);
     },
   );
+
+  test.skipIf(!runs)(
+    `${name}: the receiver takes each result of a POST of several, and tells a completed batch`,
+    async () => {
+      await using site = await startSite({
+        routes: {
+          '/picture.png': (_request, response) => {
+            response.writeHead(200, { 'content-type': 'image/png' }).end(PNG);
+          },
+        },
+      });
+      await using app = await startApp();
+      const port = await freePort();
+      const settings = {
+        callback_url: `http://127.0.0.1:${port}/`,
+        deliver_batch: { max_results: 20, max_ms: 10_000 },
+      };
+      const made = await app.rest('POST', `/crawler/${NORMAL}`, { name: 'example', ...settings });
+      const secret: string = made.json.crawler.webhook_secret;
+      await using receiver = await startReceiverExample(command, file, port, secret);
+      const crawler = await createCrawler(app, 'example', settings);
+      const urls = ['picture.png', ...Array.from({ length: 19 }, (_, n) => `page/${n}`)].map(
+        (path) => `${site.url}/${path}`,
+      );
+      const items = urls.map((url) => ({ url, batch: 'monday' }));
+      const { json } = await app.rest('POST', `${crawler.path}/push_batch`, { items });
+      await app.rest('POST', `${crawler.path}/batches/monday/close`);
+      await eventually(() => expect(receiver.lines()).toHaveLength(21));
+      for (const [n, { rid }] of json.results.entries()) {
+        expect(receiver.lines()).toContainEqual(
+          expect.stringMatching(new RegExp(`^${rid} 200 application/json \\d+ ${urls[n]}$`)),
+        );
+      }
+      expect(receiver.lines()).toContainEqual(
+        expect.stringMatching(/^[0-9a-f]{24} batch\.completed \{.*"batch": ?"monday"/),
+      );
+    },
+  );
 }
