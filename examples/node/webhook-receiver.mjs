@@ -3,6 +3,8 @@ import { createServer } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 
 const key = Buffer.from(process.env.WEBHOOK_SECRET.replace('whsec_', ''), 'base64');
+// By an empty key, as of a secret that is no base64, anybody could sign.
+if (key.length < 24) throw new Error('WEBHOOK_SECRET must be the webhook_secret of the crawler');
 const seen = new Set();
 const TEST_RID = '0'.repeat(24);
 

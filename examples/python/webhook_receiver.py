@@ -11,6 +11,8 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 KEY = base64.b64decode(os.environ["WEBHOOK_SECRET"].replace("whsec_", ""))
+if len(KEY) < 24:  # by an empty key, as of a secret that is no base64, anybody could sign
+    raise SystemExit("WEBHOOK_SECRET must be the webhook_secret of the crawler")
 PORT = int(os.environ.get("PORT", "3000"))
 TEST_RID = "0" * 24
 

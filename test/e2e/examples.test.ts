@@ -342,4 +342,16 @@ for (const { name, command, file, runs } of receivers) {
       );
     },
   );
+
+  test.skipIf(!runs)(
+    `${name}: the receiver takes no secret that anybody could sign by`,
+    async () => {
+      for (const secret of ['', 'whsec_', 'whsec_???', 'whsec_YQ==']) {
+        const env = { ...process.env, PORT: '0', WEBHOOK_SECRET: secret };
+        // One that starts is stopped, without that text.
+        const starting = run(command, [file], { cwd: examples, env, timeout: 10_000 });
+        await expect(starting).rejects.toThrow('WEBHOOK_SECRET must be the webhook_secret');
+      }
+    },
+  );
 }
