@@ -48,6 +48,9 @@ interface PushOptions {
   readonly quiet?: boolean;
 }
 
+/** The longest run id that the client takes. */
+const MAX_RUN_ID_LENGTH = 40;
+
 /** `push`: puts URLs into a crawler's queue, however many. */
 export function createPushCommand(context: CommandContext): Command {
   return new Command('push')
@@ -108,8 +111,11 @@ export function createPushCommand(context: CommandContext): Command {
       ),
     )
     .action(async (crawler: string, urls: string[], options: PushOptions, command: Command) => {
-      const { batch, closeBatch = false } = options;
+      const { batch, closeBatch = false, runId } = options;
       if (closeBatch && batch === undefined) throw usageError('--close-batch needs --batch');
+      if (runId === '' || (runId?.length ?? 0) > MAX_RUN_ID_LENGTH) {
+        throw usageError(`--run-id must have 1 to ${MAX_RUN_ID_LENGTH} characters`);
+      }
       using session = await openSession(context, command, { isPatient: true });
       const source = await openSource(context, session, urls, options);
       const { accepted, refused } = await push(session, crawler, source, options);
@@ -162,11 +168,15 @@ async function push(
   options: PushOptions,
 ): Promise<{ readonly accepted: number; readonly refused: number }> {
   const lines = new WeakMap<object, number>();
-  const items = read(source, options, lines, refuse);
+  const items = read(source, options, lines, refuse, () => {
+    hasItems = true;
+  });
   const runId = options.runId ?? randomUUID();
   const progress = createProgress(output, 'pushed', source.share);
   let refused = 0;
   let duplicates = 0;
+  // From then on URLs can be queued whose rids are not printed yet.
+  let hasItems = false;
   const ignored = new Set<string>();
 
   async function refuse(line: number, url: string, error: Refusal): Promise<void> {
@@ -212,9 +222,9 @@ async function push(
     for await (const pushed of pushing) await tell(pushed);
   } catch (error) {
     progress.end();
-    if (progress.count > 0 || options.runId !== undefined) {
+    if (hasItems && (progress.count > 0 || signal.aborted || options.runId !== undefined)) {
       output.note(
-        `${progress.count} URLs done; the same command with --run-id ${runId} does the rest`,
+        `${progress.count} URLs done, more may be queued; the same command with --run-id ${runId} does the rest`,
       );
     }
     throw error;
@@ -242,6 +252,7 @@ async function* read(
   options: PushOptions,
   lines: WeakMap<object, number>,
   refuse: (line: number, url: string, refusal: Refusal) => Promise<void>,
+  onItem: () => void,
 ): AsyncGenerator<UrlToPush, void, undefined> {
   const parameters = parseParameters(options.param);
   const shared = {
@@ -272,6 +283,7 @@ async function* read(
       continue;
     }
     lines.set(item, line);
+    onItem();
     yield item;
   }
 

@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest';
-import { NORMAL, type TestApp } from '../../support/app.ts';
-import { type CommandLineEnd, runCommandLine } from '../../support/command-line.ts';
+import { NORMAL, startApp, type TestApp } from '../../support/app.ts';
+import {
+  type CommandLineEnd,
+  runCommandLine,
+  startCommandLine,
+} from '../../support/command-line.ts';
 import { createCrawler } from '../../support/crawler-client.ts';
+import { eventually } from '../../support/eventually.ts';
 import { shareApp } from '../../support/shared-app.ts';
 
 const shared = shareApp();
@@ -13,7 +18,7 @@ async function pausedCrawler(app: TestApp): Promise<void> {
 
 function push(app: TestApp, input: string, ...args: string[]): Promise<CommandLineEnd> {
   const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
-  return runCommandLine([...args, 'push', 'shop'], { env, input });
+  return runCommandLine(['push', 'shop', ...args], { env, input });
 }
 
 test('a broken line of NDJSON is refused alone, as that of a list is, and the rest is pushed', async () => {
@@ -105,4 +110,33 @@ test('an empty cell of CSV is no value: the option of the command applies', asyn
     { url: 'http://a.example/1', batch: 'list', priority: 7, metadata: '{"n":0}' },
     { url: 'http://a.example/2', batch: 'own', priority: 2, metadata: '{"n":2}' },
   ]);
+});
+
+test('a push that is interrupted in its first call says how it continues, and queues nothing twice', async () => {
+  // So the first call has URLs that are queued, and others that wait for the rate.
+  await using app = await startApp({ env: { PUSH_RATE_PER_SECOND: '20' } });
+  const shop = await createCrawler(app, 'shop');
+  await shop.post('pause');
+  const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
+  const input = Array.from({ length: 120 }, (_, n) => `http://a.example/${n}\n`).join('');
+  await using program = startCommandLine(['push', 'shop'], { env, input });
+  await eventually(async () => expect((await shop.details()).activity.waiting).toBeGreaterThan(0));
+  program.kill('SIGINT');
+  const { code, stdout, stderr } = await program.ended;
+  expect([code, stdout]).toEqual([130, '']);
+  const [, runId = ''] =
+    /^0 URLs done, more may be queued; .* --run-id (\S+) does the rest$/m.exec(stderr) ?? [];
+  const again = await runCommandLine(['push', 'shop', '--run-id', runId], { env, input });
+  expect([again.code, again.stderr]).toEqual([0, '120 accepted, 0 refused\n']);
+  expect((await shop.details()).activity.waiting).toBe(120);
+});
+
+test('a run id that is empty or too long is a wrong use', async () => {
+  const app = shared();
+  for (const runId of ['', 'x'.repeat(41)]) {
+    const { code, stderr } = await push(app, 'http://a.example/', `--run-id=${runId}`);
+    expect(code).toBe(2);
+    expect(stderr).toContain('--run-id must have 1 to 40 characters');
+    expect(stderr).not.toContain('does the rest');
+  }
 });
