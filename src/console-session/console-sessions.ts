@@ -19,6 +19,12 @@ export const IDLE_MS = 12 * 3_600_000;
 /** A session ends this long after it has begun. */
 export const LONGEST_MS = 7 * 24 * 3_600_000;
 
+/**
+ * The header that names the account which a call is meant for. A page may not know yet that another
+ * account has signed in since.
+ */
+export const ACCOUNT_HEADER = 'x-console-account';
+
 const MAX_BYTES = 4 * 1024;
 const KINDS: readonly TokenKind[] = ['normal', 'javascript', 'admin'];
 
@@ -111,7 +117,7 @@ export function createConsoleSessions(deps: {
       ...(isChanged
         ? {
             'set-cookie': [
-              `${name}=${isEnded ? '' : seal.seal({ ...session, used: now })}`,
+              `${name}=${isEnded ? '' : seal.seal({ ...session, account: signedIn.account, used: now })}`,
               'Path=/',
               `Max-Age=${isEnded ? 0 : Math.floor(leftMs / 1_000)}`,
               'HttpOnly',
@@ -147,8 +153,12 @@ export function createConsoleSessions(deps: {
       if (kind === undefined || headers.authorization !== undefined) return;
       if (!isOwnOrigin(request)) return;
       if (!isTokenKind(kind)) return;
-      const token = sessionOf(request)?.tokens[kind];
+      const session = sessionOf(request);
+      const token = session?.tokens[kind];
       if (token === undefined) return;
+      const meant = headers[ACCOUNT_HEADER];
+      if (meant !== undefined && session?.account !== undefined && meant !== session.account)
+        return;
       headers.authorization = `Bearer ${token}`;
       // No path has an operator's token in it. `/accounts/` has a name there, which is logged.
       if (kind === 'admin') return;

@@ -6,6 +6,8 @@ export type TokenKind = 'normal' | 'javascript' | 'admin';
 /** A session of the console. It is kept in its browser only, sealed. */
 export interface SealedSession {
   readonly tokens: Partial<Readonly<Record<TokenKind, string>>>;
+  /** The name of the account; empty for an operator only, and absent in sessions of versions before. */
+  readonly account?: string;
   /** When it began, in milliseconds of the service time. */
   readonly since: number;
   /** When it was last renewed. */

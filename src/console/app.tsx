@@ -44,7 +44,7 @@ export function App() {
       {session.value === undefined ? (
         <SignInPage />
       ) : (
-        <Shell>
+        <Shell key={session.value.account}>
           <Page />
         </Shell>
       )}

@@ -84,12 +84,20 @@ test('a replaced token ends its sessions at once, and the console says so', asyn
   browser.problems.splice(0).forEach((each) => expect(each).toContain('401'));
 });
 
-test('other sites and other ports of the host cannot use a session', async () => {
+test('other sites, other ports of the host and pages of other accounts cannot use a session', async () => {
   await using app = await startApp();
   const cookie = await cookieOf(app, NORMAL);
   expect((await listed(app.url, { cookie })).status).toBe(200);
   // Without the header, which other sites cannot send with a cookie.
   expect((await listed(app.url, { cookie, 'x-console-token': '' })).status).toBe(401);
+  // A page that does not know yet that another account has signed in.
+  for (const [account, status] of [
+    ['default', 200],
+    ['other', 401],
+  ] as const) {
+    const meant = { cookie, 'x-console-account': account };
+    expect((await listed(app.url, meant)).status).toBe(status);
+  }
   const foreign = { 'sec-fetch-site': 'same-site' };
   expect((await listed(app.url, { cookie, ...foreign })).status).toBe(401);
   for (const method of ['GET', 'DELETE', 'POST']) {

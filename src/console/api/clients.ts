@@ -5,7 +5,7 @@ import { createServiceClients } from '../../client/create-service-clients.ts';
 import type { ServiceClients } from '../../client/service-clients.ts';
 import { session, type TokenKind } from './session.ts';
 
-const byKind = new Map<TokenKind, ServiceClients>();
+const made = new Map<string, ServiceClients>();
 
 /** The clients that address crawlers of this type. Throws when the session lacks the token. */
 export function clientsFor(type: TokenType): ServiceClients {
@@ -26,12 +26,18 @@ export function operatorClients(): ServiceClients {
   return clientsOf('admin');
 }
 
-/** The clients whose calls the service makes with this token of the session. */
+/**
+ * The clients whose calls the service makes with this token of the session. Those of an account are
+ * refused when the session is another account's by then.
+ */
 function clientsOf(kind: TokenKind): ServiceClients {
-  let clients = byKind.get(kind);
+  const account = session.value?.account ?? '';
+  const key = `${kind} ${account}`;
+  let clients = made.get(key);
   if (clients === undefined) {
     const withToken: Interceptor = (next) => (request) => {
       request.header.set('x-console-token', kind);
+      if (kind !== 'admin') request.header.set('x-console-account', account);
       return next(request);
     };
     clients = createServiceClients(
@@ -41,7 +47,7 @@ function clientsOf(kind: TokenKind): ServiceClients {
         interceptors: [withToken],
       }),
     );
-    byKind.set(kind, clients);
+    made.set(key, clients);
   }
   return clients;
 }

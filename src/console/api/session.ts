@@ -79,6 +79,9 @@ export async function signOut(): Promise<void> {
 }
 
 function take(found: Session): void {
+  const before = session.peek();
+  // What is kept of an account ends with its session, and nothing of it is passed on to another.
+  if (before && before.account !== found.account) session.value = undefined;
   // The same session is the same object, so that nothing is drawn anew.
   if (JSON.stringify(found) !== JSON.stringify(session.peek())) session.value = found;
 }

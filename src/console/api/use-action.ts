@@ -1,6 +1,8 @@
+import { Code } from '@connectrpc/connect';
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { type Fault, faultOf } from './fault.ts';
+import { checkSession } from './session.ts';
 import { isOffline } from './use-feed.ts';
 
 /** Something the user does, once at a time. */
@@ -31,7 +33,9 @@ export function useAction<Arguments extends readonly unknown[]>(
       try {
         await perform(...given);
       } catch (error) {
-        fault.value = faultOf(error);
+        const found = faultOf(error);
+        fault.value = found;
+        if (found.code === Code.Unauthenticated) void checkSession();
       } finally {
         busy.value = false;
       }

@@ -2,7 +2,7 @@ import { Code } from '@connectrpc/connect';
 import { computed, type Signal, signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { type Fault, faultOf } from './fault.ts';
-import { checkSession } from './session.ts';
+import { checkSession, session } from './session.ts';
 import { sharedStream } from './shared-stream.ts';
 
 /**
@@ -72,6 +72,8 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
 
   useEffect(() => {
     const id = Symbol(source.key);
+    // Tabs of another account have other data.
+    const shared = `${session.peek()?.account} ${source.key}`;
     const ended = new AbortController();
     data.value = undefined;
     fault.value = undefined;
@@ -106,7 +108,7 @@ export function useFeed<Data>(source: FeedSource<Data>): Feed<Data> {
         const { stream, poll, everyMs = POLL_MS } = latest.current;
         if (stream !== undefined) {
           await whileHeardAndSeen(ended.signal, async (signal, heard) => {
-            for await (const next of sharedStream(latest.current.key, stream, signal)) {
+            for await (const next of sharedStream(shared, stream, signal)) {
               heard();
               take(next, 'live');
             }

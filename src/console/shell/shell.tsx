@@ -6,7 +6,7 @@ import { Button } from '../ui/button.tsx';
 import { Icon, type IconName } from '../ui/icon.tsx';
 import { Toasts, toast } from '../ui/toasts.tsx';
 import { useCurrentInView } from '../ui/use-current-in-view.ts';
-import { onKey, onPaste, openPanel, useCommands } from './commands.ts';
+import { onKey, onPaste, openPanel, pasted, useCommands } from './commands.ts';
 import { Keys } from './keys.tsx';
 import { LiveBadge } from './live-badge.tsx';
 import { Palette, Shortcuts } from './palette.tsx';
@@ -61,6 +61,9 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
     return () => {
       removeEventListener('keydown', onKey);
       removeEventListener('paste', onPaste);
+      // Another account finds it closed, without what was pasted into it.
+      openPanel.value = undefined;
+      pasted.value = '';
     };
   }, []);
   const path = segments.value.slice(0, 2).join('/');

@@ -61,6 +61,7 @@ export function startMatchRun(
   { verb, total, onEnd }: Pick<MatchRun, 'verb' | 'total'> & { readonly onEnd: () => void },
 ): void {
   const { name: crawler } = request;
+  const account = session.peek()?.account;
   let running = new AbortController();
   let before = { matched: 0, done: 0, refused: 0 };
   let pageToken = '';
@@ -80,7 +81,7 @@ export function startMatchRun(
     },
   };
   const show = (counts: typeof before, state: MatchRun['state'], fault?: Fault): void => {
-    if (session.peek() === undefined) return;
+    if (session.peek()?.account !== account) return;
     runs.value = new Map(runs.peek()).set(crawler, { ...run, ...counts, state, fault });
   };
 

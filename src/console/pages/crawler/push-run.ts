@@ -89,6 +89,7 @@ export function startPush(
 ): void {
   let left = [...urls];
   let batch: Batch | undefined;
+  const account = session.peek()?.account;
   let running = new AbortController();
   const run: Omit<PushRun, 'done' | 'state' | 'fault'> = {
     crawler,
@@ -102,7 +103,7 @@ export function startPush(
   };
   let done: readonly PushedUrl[] = [];
   const show = (state: PushState, fault?: Fault): void => {
-    if (session.peek() === undefined) return;
+    if (session.peek()?.account !== account) return;
     runs.value = new Map(runs.peek()).set(crawler, { ...run, done, state, fault });
   };
 

@@ -18,13 +18,14 @@ export function BulkPause(props: {
   const done = useSignal(0);
   const change = async (method: 'pauseCrawler' | 'unpauseCrawler', past: string): Promise<void> => {
     done.value = 0;
-    const left = [...chosen];
+    // The clients of the account that has chosen them, also after another one has signed in.
+    const left = chosen.map(({ name, tokenType }) => ({ name, clients: clientsFor(tokenType) }));
     const failed: string[] = [];
     const work = async (): Promise<void> => {
       for (let next = left.shift(); next !== undefined; next = left.shift()) {
-        const { name, tokenType } = next;
+        const { name, clients } = next;
         try {
-          await clientsFor(tokenType).crawlers[method]({ name });
+          await clients.crawlers[method]({ name });
           done.value += 1;
         } catch (error) {
           failed.push(`${name}: ${faultOf(error).text}`);

@@ -69,11 +69,12 @@ async function listCrawlers(ended?: AbortSignal): Promise<CrawlerList> {
 }
 
 async function listOfType(type: TokenType, ended?: AbortSignal): Promise<CrawlerList> {
+  const { crawlers } = clientsFor(type);
   const all: Crawler[] = [];
   let isPartial = false;
   let pageToken = '';
   do {
-    const page = await clientsFor(type).crawlers.listCrawlers(
+    const page = await crawlers.listCrawlers(
       { pageSize: PAGE, pageToken, withActivity: true },
       ended === undefined ? {} : { signal: ended },
     );

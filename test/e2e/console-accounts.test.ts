@@ -1,0 +1,141 @@
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { ADMIN, NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
+import { eventually } from '../support/eventually.ts';
+
+// Accounts that follow one another in the same browser: A, whose token is NORMAL, and B.
+let app: TestApp;
+let browser: ConsoleBrowser;
+let tokenOfB: string;
+
+beforeAll(async () => {
+  app = await startApp();
+  browser = await openConsoleBrowser(app.url);
+  const admin = { authorization: `Bearer ${ADMIN}` };
+  const made = await app.rest('POST', '/accounts', { name: 'other' }, admin);
+  tokenOfB = made.json.normal_token as string;
+});
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]();
+  await app?.[Symbol.asyncDispose]();
+});
+
+let crawler = '';
+let crawlers = 0;
+
+beforeEach(async () => {
+  crawlers += 1;
+  crawler = `news-${crawlers}`;
+  for (const token of [NORMAL, tokenOfB]) await make(token, crawler);
+});
+
+afterEach(() => {
+  // The browser itself notes the refusals of the account before.
+  browser.problems.splice(0).forEach((each) => expect(each).toContain('401'));
+});
+
+async function make(token: string, name: string): Promise<void> {
+  const made = await app.rest('POST', `/crawler/${token}`, { name });
+  expect(made.status, made.text).toBe(200);
+  await app.rest('POST', `/crawler/${token}/${name}/pause`);
+}
+
+async function pushTwo(token: string): Promise<void> {
+  const items = [{ url: 'http://a.example/1' }, { url: 'http://a.example/2' }];
+  const pushed = await app.rest('POST', `/crawler/${token}/${crawler}/push_batch`, { items });
+  expect(pushed.status, pushed.text).toBe(200);
+}
+
+const activityOf = async (token: string) =>
+  (await app.rest('GET', `/crawler/${token}/${crawler}`)).json.activity;
+
+/** Signs in as B in a new tab, after the session of the others is over, as they do not know yet. */
+async function signInAsB(page: Page, initScript?: () => void): Promise<Page> {
+  await page.context().clearCookies();
+  const tab = await page.context().newPage();
+  if (initScript !== undefined) await tab.addInitScript(initScript);
+  await tab.goto(`${app.url}/console/crawlers`);
+  await tab.getByLabel('Token').fill(tokenOfB);
+  await tab.getByRole('button', { name: 'Sign in' }).click();
+  await tab.getByRole('navigation', { name: 'Places' }).waitFor();
+  return tab;
+}
+
+const isOfB = (page: Page): Promise<void> => page.locator('.who').getByText('other').waitFor();
+
+test('another account of the same browser sees and does nothing of the one before', async () => {
+  await make(NORMAL, 'only-of-a');
+  for (const token of [NORMAL, tokenOfB]) await pushTwo(token);
+  const list = await browser.open('/crawlers', NORMAL);
+  await list.getByText('Live', { exact: true }).waitFor();
+  await list.getByRole('link', { name: 'only-of-a', exact: true }).waitFor();
+  const page = await list.context().newPage();
+  await page.goto(`${app.url}/console/crawlers/${crawler}`);
+  await page.getByRole('button', { name: 'Purge the queue…' }).click();
+  await page.getByLabel(`Type ${crawler} to confirm`).fill(crawler);
+
+  const tab = await signInAsB(list);
+  for (const each of [list, page]) await isOfB(each);
+  for (const each of [list, tab]) {
+    await each.getByRole('link', { name: crawler, exact: true }).waitFor();
+    await each.getByText('Live', { exact: true }).waitFor();
+  }
+  expect(await page.getByRole('dialog').count()).toBe(0);
+  await page.getByRole('heading', { name: crawler }).waitFor();
+  // What one account does is not streamed to the other.
+  await make(NORMAL, 'later-of-a');
+  await make(tokenOfB, 'later-of-b');
+  for (const each of [list, tab]) {
+    await each.getByRole('link', { name: 'later-of-b', exact: true }).waitFor();
+    expect(await each.getByRole('link', { name: /-of-a$/ }).count()).toBe(0);
+  }
+  await list.context().close();
+});
+
+test('a list that is being pushed ends with its account', async () => {
+  const page = await browser.open(`/crawlers/${crawler}/push`, NORMAL);
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let batches = 0;
+  await page.route('**/*.PushService/PushBatch', async (route) => {
+    batches += 1;
+    if (batches === 2) await held;
+    // That of a page which has left it is not continued.
+    await route.continue().catch(() => undefined);
+  });
+  const urls = Array.from({ length: 400 }, (_, at) => `http://a.example/${at}`);
+  await page.getByLabel('URLs, one a line').fill(urls.join('\n'));
+  await page.getByRole('button', { name: 'Push 400' }).click();
+  await page.getByText('100 queued').waitFor();
+  await eventually(() => expect(batches).toBe(2));
+
+  await signInAsB(page);
+  await isOfB(page);
+  release();
+  await page.getByRole('heading', { name: crawler }).waitFor();
+  await page.getByLabel('URLs, one a line').waitFor();
+  expect(await page.getByRole('heading', { name: 'Results of this push' }).count()).toBe(0);
+  expect(await page.getByRole('link', { name: /into/ }).count()).toBe(0);
+  expect([batches, (await activityOf(tokenOfB)).waiting]).toEqual([2, 0]);
+  await page.context().close();
+});
+
+test('what a page of one account asks for is not done to another', async () => {
+  for (const token of [NORMAL, tokenOfB]) await pushTwo(token);
+  const page = await browser.open(`/crawlers/${crawler}`, NORMAL);
+  await page.getByRole('button', { name: 'Purge the queue…' }).click();
+  await page.getByLabel(`Type ${crawler} to confirm`).fill(crawler);
+  // Its tab says nothing to the others.
+  await signInAsB(page, () => {
+    BroadcastChannel.prototype.postMessage = () => undefined;
+  });
+  await page.getByRole('dialog').getByRole('button', { name: 'Purge', exact: true }).click();
+  await isOfB(page);
+  expect(await page.getByRole('dialog').count()).toBe(0);
+  for (const token of [NORMAL, tokenOfB]) expect((await activityOf(token)).waiting).toBe(2);
+  await page.context().close();
+});
