@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { computed, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import { TokenType } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { noteServiceDate } from '../format/service-clock.ts';
 
@@ -40,6 +40,20 @@ export const endedBecause = signal('');
 
 /** Tells the other tabs of this browser that the session has changed. */
 const otherTabs = new BroadcastChannel('console-session');
+
+/**
+ * Calls `forget` when another account signs in than the last one. What a person has typed outlives a
+ * session that has ended, if it is the same account that signs in again.
+ */
+export function onOtherAccount(forget: () => void): void {
+  let last: string | undefined;
+  effect(() => {
+    const account = session.value?.account;
+    if (account === undefined || account === last) return;
+    last = account;
+    forget();
+  });
+}
 
 /** Reads who is signed in, and renews the session while the tab is seen. */
 export function followSession(): void {

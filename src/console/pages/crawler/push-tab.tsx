@@ -5,6 +5,7 @@ import { TokenType } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.t
 import { PushItemSchema } from '../../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
+import { onOtherAccount } from '../../api/session.ts';
 import { count } from '../../format/numbers.ts';
 import { Link } from '../../shell/route.tsx';
 import { Button } from '../../ui/button.tsx';
@@ -27,6 +28,11 @@ const MAX_SHOWN = 200;
 
 /** What is pasted and not pushed yet, by crawler; kept while other pages are shown. */
 const pasted = new Map<string, Signal<string>>();
+
+onOtherAccount(() => pasted.clear());
+
+/** Forgets what is pasted for a crawler, which is deleted. */
+export const forgetPasted = (crawler: string): boolean => pasted.delete(crawler);
 
 function pastedFor(crawler: string): Signal<string> {
   const text = pasted.get(crawler) ?? signal('');

@@ -6,6 +6,8 @@ import { Button } from '../../ui/button.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
+import { forgetPasted } from './push-tab.tsx';
+import { forgetEdits } from './settings-edit.ts';
 
 /** Purges the queue of a crawler, or deletes the crawler; both ask for its name. */
 export function RemovalButtons({ view }: { readonly view: CrawlerView }) {
@@ -65,6 +67,8 @@ export function RemovalButtons({ view }: { readonly view: CrawlerView }) {
           onClose={close}
           perform={async () => {
             const { purged } = await crawlers.deleteCrawler({ name });
+            forgetEdits(name);
+            forgetPasted(name);
             toast(`Deleted ${name}, and ${count(purged)} URLs with it.`);
             navigate('/crawlers');
           }}

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Crawler } from '../../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { settingFields } from '../../../client/setting-fields.ts';
+import { onOtherAccount } from '../../api/session.ts';
 import { type CrawlerDraft, draftOf } from '../crawlers/crawler-form.tsx';
 
 type Value = string | boolean;
@@ -14,6 +15,17 @@ interface Edit {
 
 /** What is not saved yet, by crawler and field. It outlives its page, so that a look elsewhere loses nothing. */
 const edits = signal<ReadonlyMap<string, ReadonlyMap<string, Edit>>>(new Map());
+
+onOtherAccount(() => {
+  edits.value = new Map();
+});
+
+/** Forgets what is not saved of a crawler, which is deleted. */
+export function forgetEdits(crawler: string): void {
+  const others = new Map(edits.peek());
+  others.delete(crawler);
+  edits.value = others;
+}
 
 /** A field that somebody else has changed since its user began to. */
 interface Overtaken {
