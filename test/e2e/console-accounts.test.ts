@@ -176,3 +176,21 @@ test('what a person has typed and not sent is not shown to another account', asy
   expect(await page.getByText('Not saved').count()).toBe(0);
   await page.context().close();
 });
+
+test('the page of a crawler says so when its token is replaced, and others still open', async () => {
+  await make(JAVASCRIPT, `scripts-${crawlers}`);
+  const page = await browser.open('/account', NORMAL);
+  await page.getByRole('textbox', { name: 'Token' }).fill(JAVASCRIPT);
+  await page.getByRole('button', { name: 'Add' }).click();
+  await page.getByText('Normal and JavaScript token').waitFor();
+  await goWithin(page, `/crawlers/scripts-${crawlers}/settings`);
+  await page.getByLabel('Retries', { exact: true }).waitFor();
+  const admin = { authorization: `Bearer ${ADMIN}` };
+  const rotate = '/accounts/default/rotate_token';
+  const rotated = await app.rest('POST', rotate, { token_type: 'javascript' }, admin);
+  expect(rotated.status).toBe(200);
+  await page.getByText('belongs to the account’s other token').waitFor();
+  await page.getByRole('link', { name: 'Add the token' }).click();
+  await page.getByRole('heading', { name: 'Account default' }).waitFor();
+  await page.context().close();
+});

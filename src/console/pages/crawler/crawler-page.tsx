@@ -10,6 +10,7 @@ import {
 import type { CrawlTimes } from '../../../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
+import { tokenTypes } from '../../api/session.ts';
 import { useAction } from '../../api/use-action.ts';
 import { useFeed } from '../../api/use-feed.ts';
 import { maskedUrl } from '../../format/masked-url.ts';
@@ -19,6 +20,7 @@ import { Button } from '../../ui/button.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { useCurrentInView } from '../../ui/use-current-in-view.ts';
+import { OfOtherToken } from '../account/of-other-token.tsx';
 import { AttentionNotices } from '../crawlers/attention.tsx';
 import { typeOfCrawler } from '../crawlers/crawler-feed.ts';
 import { CrawlerStatusBadge, crawlerKind } from '../crawlers/crawler-status.tsx';
@@ -70,6 +72,10 @@ export function CrawlerPage({ name, tab }: { readonly name: string; readonly tab
         </Link>
       </Empty>
     );
+  }
+  // It may have been replaced since.
+  if (!tokenTypes.value.includes(found)) {
+    return <OfOtherToken title={`${name} belongs to the account’s other token`} />;
   }
   return <KnownCrawler name={name} type={found} tab={tab} />;
 }

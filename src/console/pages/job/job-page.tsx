@@ -14,6 +14,7 @@ import { CallPreview } from '../../ui/call-preview.tsx';
 import { Card, Facts } from '../../ui/card.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
+import { OfOtherToken } from '../account/of-other-token.tsx';
 import { DeliveryFacts } from '../crawler/delivery-view.tsx';
 import { StoredPage } from '../results/stored-page.tsx';
 import { jobEvents } from './job-events.ts';
@@ -28,6 +29,9 @@ interface Found {
 export function JobPage({ rid }: { readonly rid: string }) {
   const { data, fault, refresh } = useFeed({ key: `job ${rid}`, poll: () => findRid(rid) });
   const found = data?.found;
+  if (found !== undefined && !tokenTypes.value.includes(found.type)) {
+    return <OfOtherToken title="This job belongs to the account’s other token" />;
+  }
   return (
     <>
       <div class="page-head">
