@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { isAccount, isOperator, session } from './api/session.ts';
+import { isAccount, isOperator, session, unread } from './api/session.ts';
 import { AccountPage } from './pages/account/account-page.tsx';
 import { AccountsPage } from './pages/admin/accounts-page.tsx';
 import { SetupPage } from './pages/admin/setup-page.tsx';
@@ -15,9 +15,9 @@ import { SignInPage } from './pages/sign-in/sign-in-page.tsx';
 import { StoragePage } from './pages/storage/storage-page.tsx';
 import { PAGES, type PagePath, pageOf } from './shell/pages.ts';
 import { Link, segments } from './shell/route.tsx';
-import { Shell } from './shell/shell.tsx';
+import { Brand, Shell } from './shell/shell.tsx';
 import { FloatingRegion } from './ui/floating.tsx';
-import { Empty } from './ui/notice.tsx';
+import { Empty, Notice } from './ui/notice.tsx';
 
 /** What shows each page; `values` are the parts of its path that vary. */
 const SHOWN: Readonly<Record<PagePath, (...values: string[]) => JSX.Element>> = {
@@ -38,7 +38,7 @@ const SHOWN: Readonly<Record<PagePath, (...values: string[]) => JSX.Element>> = 
 
 /** The whole console. */
 export function App() {
-  if (session.value === null) return null;
+  if (session.value === null) return <Unread />;
   return (
     <>
       {session.value === undefined ? (
@@ -50,6 +50,19 @@ export function App() {
       )}
       <FloatingRegion />
     </>
+  );
+}
+
+/** Until it is known who is signed in. */
+function Unread() {
+  if (unread.value === undefined) return null;
+  return (
+    <main class="sign-in">
+      <Brand />
+      <Notice kind="bad" title={unread.value.text}>
+        <p>This page opens by itself when it is known who is signed in.</p>
+      </Notice>
+    </main>
   );
 }
 

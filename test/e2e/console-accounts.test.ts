@@ -194,3 +194,21 @@ test('the page of a crawler says so when its token is replaced, and others still
   await page.getByRole('heading', { name: 'Account default' }).waitFor();
   await page.context().close();
 });
+
+test('a session that cannot be read is read again, and the page says why it waits', async () => {
+  const page = await browser.open('/crawlers', NORMAL);
+  await page.getByRole('link', { name: crawler, exact: true }).waitFor();
+  let isAway = true;
+  await page.route('**/console/session', (route) =>
+    isAway
+      ? route.fulfill({ status: 503, json: { error: 'The database does not answer.' } })
+      : route.continue(),
+  );
+  await page.reload();
+  await page.getByText('The database does not answer.').waitFor();
+  expect(await page.getByRole('heading', { name: 'Sign in' }).count()).toBe(0);
+  isAway = false;
+  await page.getByRole('link', { name: crawler, exact: true }).waitFor();
+  browser.problems.splice(0).forEach((each) => expect(each).toContain('503'));
+  await page.context().close();
+});

@@ -2,6 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { computed, effect, signal } from '@preact/signals';
 import { TokenType } from '../../../gen/queuedcrawler/v1/crawler_service_pb.ts';
 import { noteServiceDate } from '../format/service-clock.ts';
+import { type Fault, faultOf } from './fault.ts';
 
 /** A token of the session, by what it may do. The token itself is in a cookie that no script reads. */
 export type TokenKind = 'normal' | 'javascript' | 'admin';
@@ -16,6 +17,8 @@ export interface Session {
 const PATH = '/console/session';
 /** How often a visible tab renews the session. */
 const RENEW_MS = 10 * 60_000;
+/** When a session that could not be read is read again. */
+const AGAIN_MS = 2_000;
 
 /** The present session; undefined while nobody is signed in, null until that is known. */
 export const session = signal<Session | undefined | null>(null);
@@ -37,6 +40,9 @@ export const tokenTypes = computed((): readonly TokenType[] => {
 
 /** Why the last session ended, unless its user ended it; for the sign-in page. */
 export const endedBecause = signal('');
+
+/** Why it is not known yet who is signed in; undefined while that was not refused. */
+export const unread = signal<Fault | undefined>(undefined);
 
 /** Tells the other tabs of this browser that the session has changed. */
 const otherTabs = new BroadcastChannel('console-session');
@@ -68,10 +74,13 @@ export function followSession(): void {
 /** Reads whether the session is still valid. */
 export async function checkSession(): Promise<void> {
   const before = session.peek();
-  const found = await call('GET').catch(() => undefined);
+  const found = await call('GET').catch((error: unknown) => {
+    unread.value = faultOf(error);
+  });
   // Without an answer it stays as it is; what is shown says that the service does not answer.
-  if (found === undefined) session.value ??= undefined;
-  else if (found.tokens.length > 0) take(found);
+  if (!found) {
+    if (session.peek() === null) setTimeout(() => void checkSession(), AGAIN_MS);
+  } else if (found.tokens.length > 0) take(found);
   else {
     if (before) endedBecause.value = 'The session has ended, or its token was replaced.';
     session.value = undefined;
@@ -109,7 +118,10 @@ async function call(method: string, body?: object): Promise<Session> {
       : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
   });
   noteServiceDate(reply.headers.get('date'), askedAt);
-  const answer = (await reply.json()) as Session & { readonly error?: string };
+  const answer = (await reply.json().catch((cause: unknown) => {
+    // Something between has answered.
+    throw new ConnectError('', Code.Unavailable, undefined, undefined, cause);
+  })) as Session & { readonly error?: string };
   if (reply.status === 401) {
     const text = 'No account has this token, and it is not the operator’s.';
     throw new ConnectError(text, Code.Unauthenticated);
