@@ -212,3 +212,16 @@ test('a session that cannot be read is read again, and the page says why it wait
   browser.problems.splice(0).forEach((each) => expect(each).toContain('503'));
   await page.context().close();
 });
+
+test('tabs do not say that the session has ended by itself when its user ended it', async () => {
+  const page = await browser.open('/crawlers', NORMAL);
+  const tab = await page.context().newPage();
+  await tab.goto(`${app.url}/console/account`);
+  await tab.getByRole('heading', { name: 'Account default' }).waitFor();
+  await page.getByRole('button', { name: 'Sign out' }).first().click();
+  for (const each of [page, tab]) {
+    await each.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await each.getByText('The session has ended').count()).toBe(0);
+  }
+  await page.context().close();
+});

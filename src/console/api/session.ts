@@ -45,6 +45,7 @@ export const endedBecause = signal('');
 export const unread = signal<Fault | undefined>(undefined);
 
 /** Tells the other tabs of this browser that the session has changed. */
+const SIGNED_OUT = 'signed out';
 const otherTabs = new BroadcastChannel('console-session');
 
 /**
@@ -64,7 +65,10 @@ export function onOtherAccount(forget: () => void): void {
 /** Reads who is signed in, and renews the session while the tab is seen. */
 export function followSession(): void {
   const renew = (): void => void checkSession();
-  otherTabs.addEventListener('message', renew);
+  otherTabs.addEventListener('message', ({ data }) => {
+    if (data === SIGNED_OUT) end('');
+    else renew();
+  });
   setInterval(() => {
     if (!document.hidden && session.peek() !== undefined) renew();
   }, RENEW_MS);
@@ -73,7 +77,6 @@ export function followSession(): void {
 
 /** Reads whether the session is still valid. */
 export async function checkSession(): Promise<void> {
-  const before = session.peek();
   const found = await call('GET').catch((error: unknown) => {
     unread.value = faultOf(error);
   });
@@ -82,8 +85,8 @@ export async function checkSession(): Promise<void> {
     if (session.peek() === null) setTimeout(() => void checkSession(), AGAIN_MS);
   } else if (found.tokens.length > 0) take(found);
   else {
-    if (before) endedBecause.value = 'The session has ended, or its token was replaced.';
-    session.value = undefined;
+    // Its user may have ended it in another tab in the meantime.
+    end(session.peek() ? 'The session has ended, or its token was replaced.' : endedBecause.peek());
   }
 }
 
@@ -96,9 +99,13 @@ export async function signIn(token: string): Promise<void> {
 /** Signs out in all tabs. */
 export async function signOut(): Promise<void> {
   await call('DELETE');
-  endedBecause.value = '';
+  end('');
+  otherTabs.postMessage(SIGNED_OUT);
+}
+
+function end(why: string): void {
+  endedBecause.value = why;
   session.value = undefined;
-  otherTabs.postMessage('');
 }
 
 function take(found: Session): void {
