@@ -28,8 +28,7 @@ export function faultOf(error: unknown): Fault {
   const [info] = wire.findDetails(ErrorInfoSchema);
   const [request] = wire.findDetails(BadRequestSchema);
   // Without the service's own details the error is the browser's, or that of something between.
-  const unreached =
-    info === undefined && (wire.code === Code.Unknown || wire.code === Code.Unavailable);
+  const unreached = isOfCall(error) && info === undefined && UNREACHED.has(wire.code);
   return {
     code: wire.code,
     reason: info?.reason ?? '',
@@ -41,6 +40,12 @@ export function faultOf(error: unknown): Fault {
     isTransient: unreached || [Code.Unavailable, Code.ResourceExhausted].includes(wire.code),
   };
 }
+
+const UNREACHED: ReadonlySet<Code> = new Set([Code.Unknown, Code.Unavailable]);
+
+/** Whether a call has failed, or the network; other errors are the page's own. */
+const isOfCall = (error: unknown): boolean =>
+  error instanceof ConnectError || error instanceof TypeError;
 
 /** What the client says of a value that its field cannot have; such a call is not sent. */
 const NOT_WRITTEN = /^serialize \w+: cannot encode field [\w.]*\.(\w+) to \w+: invalid \w+: (.*)$/s;

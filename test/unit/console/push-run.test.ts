@@ -14,7 +14,7 @@ const { runInto, startPush } = await import('../../../src/console/pages/crawler/
 test('what a repeated batch did not queue goes with another request_id', async () => {
   const sent: { readonly requestId: string; readonly urls: readonly (string | undefined)[] }[] = [];
   const answers = [
-    () => Promise.reject(new Error('the answer is lost')),
+    () => Promise.reject(new TypeError('the answer is lost')),
     // The first call had queued one URL; the other was over the rate.
     () => [{ rid: 'one' }, { error: { code: 'request_id_used', retryAfterMs: 1 } }],
     () => [{ rid: 'two' }],

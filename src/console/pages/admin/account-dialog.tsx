@@ -24,6 +24,9 @@ const LIMITS = [
   ['replaysPerHour', 'Replays an hour', count, 1],
 ] as const;
 
+/** The largest number below 2^63 that a number field can have. */
+const MAX_LIMIT = 2 ** 63 - 1_024;
+
 type LimitDraft = Readonly<Partial<Record<(typeof LIMITS)[number][0], string>>>;
 
 /** Changes an account, its limits and its tokens, or removes it. */
@@ -86,6 +89,7 @@ export function AccountDialog(props: { readonly account: Account; readonly onClo
               label={label}
               type="number"
               min={0}
+              max={MAX_LIMIT / unit}
               step={unit === 1 ? 1 : 'any'}
               value={draft.value[name] ?? ''}
               onInput={(value) => {
