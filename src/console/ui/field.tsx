@@ -20,7 +20,8 @@ interface TextFieldProps extends FieldProps {
   readonly required?: boolean;
   readonly disabled?: boolean;
   readonly min?: number;
-  readonly max?: number;
+  /** Of a number, or of a time as its field has it. */
+  readonly max?: number | string;
   /** Between two numbers that may be typed. */
   readonly step?: number | 'any';
   readonly pattern?: string;

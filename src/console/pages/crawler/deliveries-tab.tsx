@@ -24,7 +24,7 @@ import { StatusBadge } from '../results/status-badge.tsx';
 import type { CrawlerView } from './crawler-page.tsx';
 import { AttemptList, DeliveryStateBadge } from './delivery-view.tsx';
 import { MatchActions } from './match-actions.tsx';
-import { addressFilter, FilterBar } from './match-filter.tsx';
+import { addressFilter, FilterBar, NO_ROWS, NoMatches } from './match-filter.tsx';
 
 const STATE_OF = {
   '': DeliveryState.UNSPECIFIED,
@@ -68,6 +68,7 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
   const clients = clientsFor(view.type);
   const filter = addressFilter();
   const read = async (pageToken: string, pageSize: number, signal?: AbortSignal) => {
+    if (filter.fault !== undefined) return NO_ROWS;
     const { deliveries: rows, nextPageToken } = await clients.activity.listDeliveries(
       { name, state: STATE_OF[state.value], filter: filter.message, pageSize, pageToken },
       signal && { signal },
@@ -148,12 +149,18 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
         label="Deliveries"
         pages={pages}
         empty={
-          <Empty title="No delivery is like that">
-            <p>Each result that is sent to the callback URL is listed here, with every attempt.</p>
-            <Button busy={test.busy} onClick={() => void test.run()}>
-              Send a test delivery
-            </Button>
-          </Empty>
+          filter.key === '' ? (
+            <Empty title="No delivery is like that">
+              <p>
+                Each result that is sent to the callback URL is listed here, with every attempt.
+              </p>
+              <Button busy={test.busy} onClick={() => void test.run()}>
+                Send a test delivery
+              </Button>
+            </Empty>
+          ) : (
+            <NoMatches filter={filter} />
+          )
         }
         columns={[
           {

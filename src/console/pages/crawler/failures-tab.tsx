@@ -74,6 +74,8 @@ export function FailuresTab({ view }: { readonly view: CrawlerView }) {
       ),
   });
   const { what, ...offered } = OFFERED[kind.value];
+  const filter =
+    asked.value && filterOf(new URLSearchParams(filterTextOf(kind.value, asked.value)));
   return (
     <Card
       title="Failures"
@@ -111,12 +113,12 @@ export function FailuresTab({ view }: { readonly view: CrawlerView }) {
           ))}
         </div>
       )}
-      {asked.value !== undefined && (
+      {filter !== undefined && filter.fault === undefined && (
         <MatchDialog
           crawler={crawler.name}
           type={type}
           what={what}
-          filter={filterOf(new URLSearchParams(filterTextOf(kind.value, asked.value)))}
+          filter={filter}
           offered={offered}
           onEnd={() => {
             refresh();

@@ -19,7 +19,7 @@ import { usePages } from '../../ui/use-pages.ts';
 import type { CrawlerView } from './crawler-page.tsx';
 import { WaitBadge } from './hosts-tab.tsx';
 import { MatchActions } from './match-actions.tsx';
-import { addressFilter, FilterBar } from './match-filter.tsx';
+import { addressFilter, FilterBar, NO_ROWS, NoMatches } from './match-filter.tsx';
 
 const STATES = [
   ['', 'All'],
@@ -65,6 +65,7 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
   const clients = clientsFor(type);
   const filter = addressFilter();
   const read = async (pageToken: string, pageSize: number, signal?: AbortSignal) => {
+    if (filter.fault !== undefined) return NO_ROWS;
     const selection = { state: STATE_OF[state.value], filter: filter.message };
     const { jobs: rows, nextPageToken } = await clients.activity.listJobs(
       { name: crawler.name, ...selection, pageSize, pageToken },
@@ -123,16 +124,20 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
         pages={pages}
         total={state.value === '' && filter.key === '' ? Number(waiting + retrying) : undefined}
         empty={
-          <Empty title="Nothing waits">
-            <p>
-              {waiting + retrying === 0n
-                ? 'The queue is empty.'
-                : `${count(waiting)} wait and ${count(retrying)} are retried, none of this kind.`}
-            </p>
-            <Link to={`/crawlers/${crawler.name}/push`} class="button">
-              Push URLs
-            </Link>
-          </Empty>
+          filter.key === '' ? (
+            <Empty title="Nothing waits">
+              <p>
+                {waiting + retrying === 0n
+                  ? 'The queue is empty.'
+                  : `${count(waiting)} wait and ${count(retrying)} are retried, none of this kind.`}
+              </p>
+              <Link to={`/crawlers/${crawler.name}/push`} class="button">
+                Push URLs
+              </Link>
+            </Empty>
+          ) : (
+            <NoMatches filter={filter} />
+          )
         }
         columns={[
           urlColumn('url'),

@@ -25,7 +25,7 @@ import { type FileRow, toCsv, toNdjson } from '../../ui/row-file.ts';
 import { toast } from '../../ui/toasts.tsx';
 import type { ListPage } from '../../ui/use-pages.ts';
 import { fileRow } from './file-row.ts';
-import { type AddressFilter, addressFilter, localInput } from './match-filter.tsx';
+import { addressFilter, localInput, type MatchFilter } from './match-filter.tsx';
 import { type MatchRun, matchRunOf, startMatchRun } from './match-run.ts';
 
 /** Something that can be done with all rows that a filter selects. */
@@ -64,6 +64,8 @@ export function MatchActions<Desc extends DescMessage>(props: {
 }) {
   const { crawler, what } = props;
   const asked = useSignal<OfferedAction | undefined>(undefined);
+  const filter = addressFilter();
+  const isWrong = filter.fault !== undefined;
   const save = useAction(async (format: 'csv' | 'ndjson') => {
     const all: FileRow[] = [];
     let token = '';
@@ -85,6 +87,7 @@ export function MatchActions<Desc extends DescMessage>(props: {
             key={offered.verb}
             small
             opensDialog
+            disabled={isWrong}
             onClick={() => {
               asked.value = offered;
             }}
@@ -100,6 +103,7 @@ export function MatchActions<Desc extends DescMessage>(props: {
               class="input short"
               aria-label={`${offered.verb} those of the last`}
               value=""
+              disabled={isWrong}
               onChange={({ currentTarget }) => {
                 const range = currentTarget.value as keyof typeof RANGES;
                 currentTarget.value = '';
@@ -115,18 +119,18 @@ export function MatchActions<Desc extends DescMessage>(props: {
               ))}
             </select>
           ))}
-        <Button small busy={save.busy} onClick={() => void save.run('csv')}>
+        <Button small busy={save.busy} disabled={isWrong} onClick={() => void save.run('csv')}>
           CSV
         </Button>
-        <Button small busy={save.busy} onClick={() => void save.run('ndjson')}>
+        <Button small busy={save.busy} disabled={isWrong} onClick={() => void save.run('ndjson')}>
           NDJSON
         </Button>
       </div>
       <FaultNotice fault={save.fault} />
-      {asked.value !== undefined && (
+      {asked.value !== undefined && filter.fault === undefined && (
         <MatchDialog
           {...props}
-          filter={addressFilter()}
+          filter={filter}
           offered={asked.value}
           onClose={() => {
             asked.value = undefined;
@@ -142,7 +146,7 @@ export function MatchDialog(props: {
   readonly crawler: string;
   readonly type: TokenType;
   readonly what: string;
-  readonly filter: AddressFilter;
+  readonly filter: MatchFilter;
   readonly offered: OfferedAction;
   readonly onEnd: () => void;
   readonly onClose: () => void;

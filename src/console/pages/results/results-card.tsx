@@ -18,7 +18,7 @@ import { Segments } from '../../ui/segments.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 import { MatchActions } from '../crawler/match-actions.tsx';
-import { addressFilter, FilterBar } from '../crawler/match-filter.tsx';
+import { addressFilter, FilterBar, NO_ROWS, NoMatches } from '../crawler/match-filter.tsx';
 import { isText } from './page-content.ts';
 import { StatusBadge } from './status-badge.tsx';
 import { StoredPageDialog } from './stored-page.tsx';
@@ -73,6 +73,7 @@ export function ResultsCard(props: {
   const clients = clientsFor(type);
   const filter = addressFilter();
   const read = async (pageToken: string, pageSize: number, signal?: AbortSignal) => {
+    if (filter.fault !== undefined) return NO_ROWS;
     const selection = { outcome: OUTCOME_OF[outcome.value], filter: filter.message };
     const { results: rows, nextPageToken } = await clients.activity.listResults(
       { name: crawler, ...selection, pageSize, pageToken },
@@ -139,10 +140,14 @@ export function ResultsCard(props: {
         label="Results"
         pages={pages}
         empty={
-          <Empty title="No result is kept">
-            <p>Push a URL; its page appears here as soon as it is crawled.</p>
-            {props.next}
-          </Empty>
+          filter.key === '' ? (
+            <Empty title="No result is kept">
+              <p>Push a URL; its page appears here as soon as it is crawled.</p>
+              {props.next}
+            </Empty>
+          ) : (
+            <NoMatches filter={filter} />
+          )
         }
         columns={[
           urlColumn('pushedUrl'),

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
+import { createCrawler } from '../support/crawler-client.ts';
+import { type Site, startSite } from '../support/site.ts';
+
+let site: Site;
+let app: TestApp;
+let browser: ConsoleBrowser;
+
+beforeAll(async () => {
+  site = await startSite();
+  app = await startApp();
+  browser = await openConsoleBrowser(app.url);
+});
+
+afterAll(async () => {
+  expect(browser.problems).toEqual([]);
+  await browser[Symbol.asyncDispose]();
+  await app[Symbol.asyncDispose]();
+  await site[Symbol.asyncDispose]();
+});
+
+/** A paused crawler with that many URLs in its queue. */
+async function queued(name: string, urls: number) {
+  const crawler = await createCrawler(app, name);
+  await crawler.post('pause');
+  await crawler.pushAll(Array.from({ length: urls }, (_, n) => `http://a.example/${n}`));
+  return crawler;
+}
+
+// Each condition, and the field that says what is wrong with it.
+const WRONG = [
+  ['site=4044', 'Status of the site'],
+  ['site=-1', 'Status of the site'],
+  ['site=40.5', 'Status of the site'],
+  ['cb=4e2', 'cb_status'],
+  ['cb=5xx', 'cb_status'],
+  ['from=20261-11-29T10:00', 'From'],
+  ['from=2026-13-45T10:00', 'From'],
+  ['to=5', 'To'],
+] as const;
+
+test('a condition that is not understood selects nothing, and its field says so', async () => {
+  const crawler = await createCrawler(app, 'kept');
+  const rid = await crawler.push(`${site.url}/page/1`);
+  await crawler.stored(rid);
+  const page = await browser.open('/crawlers/kept/results', NORMAL);
+  await page.getByRole('table', { name: 'Results' }).waitFor();
+  await page.getByText('Filter', { exact: true }).click();
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(request.url()));
+  await page.getByLabel('Status of the site').fill('4044');
+  await page.getByText('Nothing is selected').waitFor();
+  for (const button of ['Remove all…', 'Push again all…', 'CSV', 'NDJSON']) {
+    expect(await page.getByRole('button', { name: button, exact: true }).isDisabled()).toBe(true);
+  }
+  for (const [condition, label] of WRONG) {
+    asked.length = 0;
+    await page.goto(`${app.url}/console/crawlers/kept/results?${condition}`);
+    await page.getByText('Nothing is selected').waitFor();
+    const field = page.getByLabel(label, { exact: true });
+    expect(await field.getAttribute('aria-invalid'), condition).toBe('true');
+    const [, value = ''] = condition.split('=');
+    await page.locator('.field .error').filter({ hasText: value }).waitFor();
+    expect(await page.getByRole('button', { name: 'Remove all…' }).isDisabled()).toBe(true);
+    expect(
+      asked.filter((url) => url.endsWith('/ListResults')),
+      condition,
+    ).toEqual([]);
+  }
+  await page.getByLabel('To', { exact: true }).fill('2099-01-01T00:00');
+  await page.getByRole('table', { name: 'Results' }).waitFor();
+  expect(await page.getByLabel('To', { exact: true }).getAttribute('max')).toMatch(/^9999/);
+  await page.context().close();
+});
+
+test('jobs and deliveries are not listed by a condition that is not understood, either', async () => {
+  await queued('wrong', 3);
+  const page = await browser.open('/crawlers/wrong/jobs?from=2026-13-45T10:00', NORMAL);
+  await page.getByText('Nothing is selected').waitFor();
+  expect(await page.getByRole('button', { name: 'Remove all…' }).isDisabled()).toBe(true);
+  await createCrawler(app, 'hooked', { callback_url: 'http://hook.example/' });
+  await page.goto(`${app.url}/console/crawlers/hooked/deliveries?cb=x`);
+  await page.getByText('Nothing is selected').waitFor();
+  expect(await page.getByLabel('Replay those of the last').isDisabled()).toBe(true);
+  await page.context().close();
+});
