@@ -86,3 +86,26 @@ test('jobs and deliveries are not listed by a condition that is not understood, 
   expect(await page.getByLabel('Replay those of the last').isDisabled()).toBe(true);
   await page.context().close();
 });
+
+test('the filter stays open while its only field is cleared, and takes what is typed next', async () => {
+  await queued('typed', 3);
+  const page = await browser.open('/crawlers/typed/jobs', NORMAL);
+  await page.getByRole('table', { name: 'Jobs' }).waitFor();
+  await page.locator('summary', { hasText: 'Filter' }).click();
+  const url = page.getByLabel('URL contains');
+  await url.focus();
+  await page.keyboard.type('x');
+  await page.locator('summary', { hasText: 'Filter: url=x' }).waitFor();
+  await page.keyboard.press('Backspace');
+  await page.getByText('Filter', { exact: true }).waitFor();
+  await page.keyboard.type('example/2');
+  await page.locator('summary', { hasText: 'Filter: url=example/2' }).waitFor();
+  expect(await url.inputValue()).toBe('example/2');
+  // A filter of a link opens it again, after it was closed.
+  await page.getByRole('button', { name: 'Clear the filter' }).click();
+  await page.getByText('Filter', { exact: true }).click();
+  await url.waitFor({ state: 'hidden' });
+  await page.goto(`${app.url}/console/crawlers/typed/jobs?host=a.example`);
+  await url.waitFor();
+  await page.context().close();
+});

@@ -1,6 +1,8 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import type { MatchFilterSchema } from '../../../../gen/queuedcrawler/v1/activity_service_pb.ts';
 import type { Fault } from '../../api/fault.ts';
 import { query, setQuery } from '../../shell/route.tsx';
@@ -100,10 +102,22 @@ export function localInput(at: number): string {
 /** The conditions of the list below it. They are in the address, so that a colleague can open it. */
 export function FilterBar({ isOfJobs = false }: { readonly isOfJobs?: boolean }) {
   const { key, fault } = addressFilter();
+  const isSet = key !== '';
+  // A filter opens the bar. Without one it stays open, as its last field may be edited.
+  const isOpen = useSignal(isSet);
+  useEffect(() => {
+    if (isSet) isOpen.value = true;
+  }, [isSet]);
   const names = NAMES.filter((name) => !(isOfJobs && NOT_OF_JOBS.has(name)));
   return (
-    <details class="filter" open={key !== ''}>
-      <summary>{key === '' ? 'Filter' : `Filter: ${key}`}</summary>
+    <details
+      class="filter"
+      open={isOpen.value}
+      onToggle={(event) => {
+        isOpen.value = event.currentTarget.open;
+      }}
+    >
+      <summary>{isSet ? `Filter: ${key}` : 'Filter'}</summary>
       <div class="fields">
         {names.map((name) => (
           <TextField
@@ -116,7 +130,7 @@ export function FilterBar({ isOfJobs = false }: { readonly isOfJobs?: boolean })
           />
         ))}
       </div>
-      {key !== '' && (
+      {isSet && (
         <Button
           small
           onClick={() => {
