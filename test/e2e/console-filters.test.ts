@@ -109,3 +109,41 @@ test('the filter stays open while its only field is cleared, and takes what is t
   await url.waitFor();
   await page.context().close();
 });
+
+test('a second action on a crawler waits until the first has ended, and the first can be stopped', async () => {
+  const crawler = await queued('two', 300);
+  const page = await browser.open('/crawlers/two/jobs?url=example/1', NORMAL);
+  const dialog = page.getByRole('dialog');
+  const close = () => dialog.getByRole('button', { name: 'Close', exact: true }).first().click();
+  await page.getByRole('button', { name: 'Remove all…' }).click();
+  const first = dialog.getByRole('button', { name: 'Remove 111', exact: true });
+  await first.waitFor();
+  // The stream of the first hangs, as by a slow network; estimates do not.
+  let isHeld = true;
+  await page.route('**/*.ActivityService/ActOnMatches', async (route) => {
+    if (isHeld) {
+      isHeld = false;
+      return;
+    }
+    await route.continue();
+  });
+  await first.click();
+  await dialog.getByText('Working: 0 of 111').waitFor();
+  await close();
+  await page.getByLabel('URL contains').fill('example/2');
+  await page.getByText('http://a.example/20', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Remove all…' }).click();
+  const second = dialog.getByRole('button', { name: 'Remove 111', exact: true });
+  await second.waitFor();
+  expect(await second.isDisabled()).toBe(true);
+  await dialog.getByText('Another action on this crawler has not ended').waitFor();
+  await dialog.getByRole('button', { name: 'Stop' }).click();
+  await dialog.getByText('Stopped: 0 of 111').waitFor();
+  await close();
+  await page.getByRole('button', { name: 'Dismiss' }).click();
+  await page.getByRole('button', { name: 'Remove all…' }).click();
+  await second.click();
+  await dialog.getByText('Done: 111 of 111').waitFor();
+  expect((await crawler.details()).activity).toMatchObject({ waiting: 189, deleted: 111 });
+  await page.context().close();
+});

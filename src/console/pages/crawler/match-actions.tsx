@@ -20,7 +20,7 @@ import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { download } from '../../ui/download.ts';
 import { Meter } from '../../ui/meter.tsx';
-import { FaultNotice } from '../../ui/notice.tsx';
+import { FaultNotice, Notice } from '../../ui/notice.tsx';
 import { type FileRow, toCsv, toNdjson } from '../../ui/row-file.ts';
 import { toast } from '../../ui/toasts.tsx';
 import type { ListPage } from '../../ui/use-pages.ts';
@@ -174,7 +174,9 @@ export function MatchDialog(props: {
     });
     return () => leaving.abort();
   }, []);
-  const run = isStarted.value ? matchRunOf(crawler) : undefined;
+  const last = matchRunOf(crawler);
+  const isBusy = !isStarted.value && last !== undefined && last.state !== 'ended';
+  const run = isStarted.value || isBusy ? last : undefined;
   const total = `${count(found.value)}${isCounted.value ? '' : ' or more'}`;
   return (
     <Dialog title={`${verb} ${what}`} onClose={onClose}>
@@ -185,13 +187,14 @@ export function MatchDialog(props: {
       </p>
       <p class="muted">{effect}</p>
       <FaultNotice fault={fault.value} />
+      {isBusy && <Notice kind="warn" title="Another action on this crawler has not ended" />}
       {run !== undefined && <RunProgress run={run} />}
       <div class="row end">
         <Button onClick={onClose}>Close</Button>
-        {run === undefined && (
+        {!isStarted.value && (
           <Button
             kind="primary"
-            disabled={found.value === 0}
+            disabled={found.value === 0 || isBusy}
             onClick={() => {
               isStarted.value = true;
               startMatchRun(activity, request, {

@@ -54,7 +54,7 @@ effect(() => {
   runs.value = new Map();
 });
 
-/** Starts an action. */
+/** Starts an action. The last one on the same crawler must have ended. */
 export function startMatchRun(
   client: Client,
   request: Request & { readonly name: string },
