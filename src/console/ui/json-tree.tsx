@@ -6,7 +6,31 @@ const MAX_ENTRIES = 500;
 const OPEN_DEPTH = 2;
 const OPEN_ENTRIES = 50;
 
-/** A JSON value that can be unfolded. */
+/** A number of JSON that JavaScript writes otherwise, such as `12345678901234567890` or `1.0`. */
+class WrittenNumber {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/**
+ * Parses JSON for {@link JsonTree}, which shows numbers as they are written. Throws if the text is not
+ * JSON, or has numbers that an older browser may change without telling how they were written.
+ */
+export function parseJson(text: string): unknown {
+  return JSON.parse(text, (_key, value: unknown, context?: { readonly source?: string }) => {
+    if (typeof value !== 'number') return value;
+    const source = context?.source;
+    const shown = JSON.stringify(value);
+    if (source !== undefined) return source === shown ? value : new WrittenNumber(source);
+    // Each number of at most 15 digits is kept.
+    if (!Number.isFinite(value) || shown.length > 16) throw new Error(`${shown} may be inexact`);
+    return value;
+  });
+}
+
+/** A value of {@link parseJson} that can be unfolded. */
 export function JsonTree({ value }: { readonly value: unknown }) {
   return (
     <div class="tree">
@@ -17,11 +41,13 @@ export function JsonTree({ value }: { readonly value: unknown }) {
 
 function Node(props: { readonly name: string; readonly value: unknown; readonly depth: number }) {
   const { name, value, depth } = props;
-  if (typeof value !== 'object' || value === null) {
+  if (typeof value !== 'object' || value === null || value instanceof WrittenNumber) {
     return (
       <div class="leaf">
         {name !== '' && <span class="key">{name}: </span>}
-        <span class="value">{JSON.stringify(value)}</span>
+        <span class="value">
+          {value instanceof WrittenNumber ? value.text : JSON.stringify(value)}
+        </span>
       </div>
     );
   }

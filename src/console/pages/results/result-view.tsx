@@ -6,7 +6,7 @@ import { Button } from '../../ui/button.tsx';
 import { Facts } from '../../ui/card.tsx';
 import { CodeBlock } from '../../ui/code-block.tsx';
 import { download } from '../../ui/download.ts';
-import { JsonTree } from '../../ui/json-tree.tsx';
+import { JsonTree, parseJson } from '../../ui/json-tree.tsx';
 import { Notice } from '../../ui/notice.tsx';
 import { Segments } from '../../ui/segments.tsx';
 import { HtmlPreview } from './html-preview.tsx';
@@ -127,10 +127,10 @@ function StoredImage({ page: { content, contentType, url } }: { readonly page: C
 function parsedJson({ contentType, text, isCut }: CrawledPage): unknown {
   if (isCut || !/json/i.test(contentType)) return undefined;
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parseJson(text);
     return typeof value === 'object' && value !== null ? value : undefined;
   } catch {
-    // It only says that it is JSON: its source shows what it is.
+    // The source shows it.
     return undefined;
   }
 }

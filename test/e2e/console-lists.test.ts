@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { NORMAL, startApp, type TestApp } from '../support/app.ts';
+import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
+import { createCrawler } from '../support/crawler-client.ts';
+import { type Site, startSite } from '../support/site.ts';
+
+let site: Site;
+let app: TestApp;
+let browser: ConsoleBrowser;
+
+beforeAll(async () => {
+  site = await startSite({
+    routes: {
+      '/numbers.json': (_request, response) => {
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.end('{"id":1234567890123456789,"big":1e400,"price":10.0,"few":[7]}');
+      },
+    },
+  });
+  app = await startApp();
+  browser = await openConsoleBrowser(app.url);
+});
+
+afterAll(async () => {
+  expect(browser.problems).toEqual([]);
+  await browser[Symbol.asyncDispose]();
+  await app[Symbol.asyncDispose]();
+  await site[Symbol.asyncDispose]();
+});
+
+test('the JSON view shows numbers as the page has them', async () => {
+  const crawler = await createCrawler(app, 'numbers');
+  const rid = await crawler.push(`${site.url}/numbers.json`);
+  await crawler.stored(rid);
+  const page = await browser.open(`/jobs/${rid}`, NORMAL);
+  const tree = page.locator('.tree');
+  await tree.waitFor();
+  expect(await tree.locator('.value').allInnerTexts()).toEqual([
+    '1234567890123456789',
+    '1e400',
+    '10.0',
+    '7',
+  ]);
+  await page.context().close();
+});
