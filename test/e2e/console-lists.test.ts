@@ -43,3 +43,23 @@ test('the JSON view shows numbers as the page has them', async () => {
   ]);
   await page.context().close();
 });
+
+test('Find searches again for the same text, and its field has the text of the address', async () => {
+  const crawler = await createCrawler(app, 'sought');
+  await crawler.post('pause');
+  const page = await browser.open('/find', NORMAL);
+  const field = page.getByLabel('Find', { exact: true });
+  await field.fill('brand-new');
+  await page.getByRole('button', { name: 'Find', exact: true }).click();
+  await page.getByText('Nothing was found').waitFor();
+  await crawler.pushAll([1, 2].map((n) => `http://a.example/brand-new-${n}`));
+  await page.getByRole('button', { name: 'Find', exact: true }).click();
+  await page.getByRole('link', { name: 'http://a.example/brand-new-2' }).waitFor();
+  await page.evaluate(() => {
+    history.pushState(null, '', '/console/find?q=sought');
+    dispatchEvent(new PopStateEvent('popstate'));
+  });
+  await page.getByRole('link', { name: 'sought' }).waitFor();
+  expect(await field.inputValue()).toBe('sought');
+  await page.context().close();
+});

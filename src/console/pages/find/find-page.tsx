@@ -25,6 +25,10 @@ export function FindPage() {
   const rid = query.value.get('rid') ?? '';
   const asked = query.value.get('q') ?? '';
   const typed = useSignal(asked);
+  const searches = useSignal(0);
+  useEffect(() => {
+    typed.value = asked;
+  }, [asked]);
   if (rid !== '') return <JobPage key={rid} rid={rid} />;
   return (
     <>
@@ -35,7 +39,12 @@ export function FindPage() {
         </div>
       </div>
       <Card>
-        <Form onSubmit={() => setQuery('q', typed.value.trim())}>
+        <Form
+          onSubmit={() => {
+            setQuery('q', typed.value.trim());
+            searches.value += 1;
+          }}
+        >
           <TextField
             label="Find"
             {...bound(typed)}
@@ -51,7 +60,7 @@ export function FindPage() {
           </div>
         </Form>
       </Card>
-      {asked !== '' && <Answer key={asked} asked={asked} />}
+      {asked !== '' && <Answer key={`${searches.value} ${asked}`} asked={asked} />}
     </>
   );
 }
