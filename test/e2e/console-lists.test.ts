@@ -63,3 +63,30 @@ test('Find searches again for the same text, and its field has the text of the a
   expect(await field.inputValue()).toBe('sought');
   await page.context().close();
 });
+
+test('batches are listed page by page, and a list of hosts says that it has only the first', async () => {
+  const crawler = await createCrawler(app, 'many');
+  await crawler.post('pause');
+  const items = Array.from({ length: 120 }, (_, n) => ({
+    url: `http://h${n}.example/`,
+    batch: `batch-${n}`,
+  }));
+  await app.rest('POST', `${crawler.path}/push_batch`, { items });
+  const page = await browser.open('/crawlers/many/batches', NORMAL);
+  const rows = page.getByRole('table', { name: 'Batches' }).locator('tbody tr');
+  await rows.nth(49).waitFor();
+  const shown = new Set(await rows.locator('.clip').allInnerTexts());
+  for (const number of [2, 3]) {
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByText(`Page ${number}`, { exact: true }).waitFor();
+    // The former rows stay until the page is there.
+    await page.locator(`.clip[title="${[...shown].at(-1)}"]`).waitFor({ state: 'detached' });
+    for (const name of await rows.locator('.clip').allInnerTexts()) shown.add(name);
+  }
+  expect(shown.size).toBe(120);
+  await page.goto(`${app.url}/console/crawlers/many/hosts`);
+  await page.getByText('Only the first 100 hosts are shown').waitFor();
+  await page.getByLabel('Find a host').fill('h11');
+  await page.getByText('Only the first 100 hosts are shown').waitFor({ state: 'detached' });
+  await page.context().close();
+});

@@ -6,7 +6,6 @@ import {
 } from '../../../../gen/queuedcrawler/v1/batch_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { useAction } from '../../api/use-action.ts';
-import { useFeed } from '../../api/use-feed.ts';
 import { Moment } from '../../format/moment.tsx';
 import { count, duration } from '../../format/numbers.ts';
 import { Button } from '../../ui/button.tsx';
@@ -14,21 +13,28 @@ import { Card } from '../../ui/card.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
 import { countColumn, DataTable } from '../../ui/data-table.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
+import { ListPager } from '../../ui/pager.tsx';
 import { toast } from '../../ui/toasts.tsx';
+import { usePages } from '../../ui/use-pages.ts';
 import type { CrawlerView } from './crawler-page.tsx';
-
-const MAX_ROWS = 100;
 
 /** The batches of a crawler, the newest first. */
 export function BatchesTab({ view }: { readonly view: CrawlerView }) {
   const { name } = view.crawler;
   const clients = clientsFor(view.type);
   const cancelling = useSignal<string | undefined>(undefined);
-  const { data, fault, refresh } = useFeed({
-    key: `batches ${name}`,
-    changes: view.changes,
-    poll: (signal) => clients.batches.listBatches({ name, pageSize: MAX_ROWS }, { signal }),
-  });
+  const pages = usePages(
+    `batches ${name}`,
+    async (pageToken, pageSize, signal) => {
+      const { batches: rows, nextPageToken } = await clients.batches.listBatches(
+        { name, pageSize, pageToken },
+        { signal },
+      );
+      return { rows, nextPageToken };
+    },
+    view.changes,
+  );
+  const { data, fault, refresh } = pages;
   const close = useAction(async (batch: string) => {
     await clients.batches.closeBatch({ name, batch });
     toast(`${batch} takes no further URLs.`);
@@ -41,16 +47,17 @@ export function BatchesTab({ view }: { readonly view: CrawlerView }) {
   return (
     <Card flush title="Batches">
       <FaultNotice fault={close.fault} />
+      {pages.isTurning && <FaultNotice fault={fault} />}
       {data === undefined ? (
         <Loading fault={fault} />
-      ) : data.batches.length === 0 ? (
+      ) : data.rows.length === 0 ? (
         <Empty title="No batches">
           <p>A push that names a batch makes it. It is kept 30 days after its end.</p>
         </Empty>
       ) : (
         <DataTable
           label="Batches"
-          rows={data.batches}
+          rows={data.rows}
           keyOf={({ id }) => id}
           columns={[
             {
@@ -126,6 +133,7 @@ export function BatchesTab({ view }: { readonly view: CrawlerView }) {
           ]}
         />
       )}
+      <ListPager pages={pages} />
       {asked !== undefined && (
         <ConfirmByName
           title={`Cancel ${asked}`}

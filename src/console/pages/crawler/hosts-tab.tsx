@@ -112,6 +112,11 @@ export function HostsTab({ view }: { readonly view: CrawlerView }) {
         </Empty>
       ) : (
         <>
+          {data.hosts.length === MAX_ROWS && (
+            <p class="card-part muted small">
+              Only the first {count(MAX_ROWS)} hosts are shown. Others are found by their name.
+            </p>
+          )}
           <DataTable
             label="Hosts"
             rows={data.hosts}
