@@ -90,3 +90,30 @@ test('batches are listed page by page, and a list of hosts says that it has only
   await page.getByText('Only the first 100 hosts are shown').waitFor({ state: 'detached' });
   await page.context().close();
 });
+
+test('a page of a list that was emptied says that only this page is empty', async () => {
+  const crawler = await createCrawler(app, 'emptied');
+  await crawler.post('pause');
+  await crawler.pushAll(Array.from({ length: 51 }, (_, n) => `http://a.example/${n}`));
+  const page = await browser.open('/crawlers/emptied/jobs', NORMAL);
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.getByText('Page 2 of 2').waitFor();
+  await page.getByRole('button', { name: 'Remove http://a.example/50', exact: true }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click();
+  await page.getByText('Nothing is left on this page').waitFor();
+  expect(await page.getByText('Nothing waits').count()).toBe(0);
+  await page.getByRole('button', { name: 'Back' }).click();
+  await page.getByText('http://a.example/0', { exact: true }).waitFor();
+  await page.context().close();
+});
+
+test('an empty list says that its filter matches nothing', async () => {
+  const crawler = await createCrawler(app, 'some');
+  await crawler.stored(await crawler.push(`${site.url}/page/1`));
+  const page = await browser.open('/crawlers/some/results?url=zzz', NORMAL);
+  await page.getByText('Nothing matches the filter').waitFor();
+  expect(await page.getByText('No result is kept').count()).toBe(0);
+  await page.getByLabel('URL contains').fill('page');
+  await page.getByRole('table', { name: 'Results' }).waitFor();
+  await page.context().close();
+});

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { Link } from '../shell/route.tsx';
 import { type Column, DataTable } from './data-table.tsx';
-import { FaultNotice, Loading } from './notice.tsx';
+import { Empty, FaultNotice, Loading } from './notice.tsx';
 import { ListPager } from './pager.tsx';
 import type { Pages } from './use-pages.ts';
 
@@ -11,7 +11,7 @@ export function PagedTable<Row extends { readonly rid: string }>(props: {
   readonly label: string;
   readonly pages: Pages<Row>;
   readonly columns: readonly Column<Row>[];
-  /** Shown when there are no rows. */
+  /** Shown when the first page has no rows. */
   readonly empty: ComponentChildren;
   /** Rows of all pages, where that is known. */
   readonly total?: number | undefined;
@@ -24,7 +24,11 @@ export function PagedTable<Row extends { readonly rid: string }>(props: {
       {data === undefined ? (
         <Loading fault={pages.fault} />
       ) : data.rows.length === 0 ? (
-        props.empty
+        pages.number > 1 ? (
+          <Empty title="Nothing is left on this page" />
+        ) : (
+          props.empty
+        )
       ) : (
         <DataTable label={label} rows={data.rows} keyOf={({ rid }) => rid} columns={columns} />
       )}
