@@ -107,6 +107,24 @@ test('a page of a list that was emptied says that only this page is empty', asyn
   await page.context().close();
 });
 
+test('a concurrency that was typed but not entered does not stay', async () => {
+  const crawler = await createCrawler(app, 'unentered', { concurrency: 4 });
+  const page = await browser.open('/crawlers/unentered', NORMAL);
+  const field = page.getByLabel('Concurrency');
+  await field.fill('77');
+  await field.blur();
+  await page.waitForFunction(
+    () => document.querySelector<HTMLInputElement>('[aria-label=Concurrency]')?.value === '4',
+  );
+  await field.fill('6');
+  await field.press('Enter');
+  await field.blur();
+  await page.getByText('Concurrency of unentered: 6.').waitFor();
+  expect((await crawler.details()).concurrency).toBe(6);
+  expect(await field.inputValue()).toBe('6');
+  await page.context().close();
+});
+
 test('an empty list says that its filter matches nothing', async () => {
   const crawler = await createCrawler(app, 'some');
   await crawler.stored(await crawler.push(`${site.url}/page/1`));

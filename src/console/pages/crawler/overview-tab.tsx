@@ -108,6 +108,9 @@ function Concurrency({ view }: { readonly view: CrawlerView }) {
         onInput={(event) => {
           typed.value = event.currentTarget.value;
         }}
+        onBlur={() => {
+          if (!save.busy) typed.value = String(concurrency);
+        }}
         onKeyDown={({ key, currentTarget }) => {
           if (key === 'Enter' && currentTarget.reportValidity()) void save.run();
         }}
