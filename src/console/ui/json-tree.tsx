@@ -14,19 +14,22 @@ class WrittenNumber {
   }
 }
 
+/** May be part of a number that JavaScript writes otherwise; also within texts. */
+const MAY_CHANGE = /[\d.]{16}|\de|\.\d*0(?!\d)|-0(?![.\d])/i;
+
 /**
  * Parses JSON for {@link JsonTree}, which shows numbers as they are written. Throws if the text is not
- * JSON, or has numbers that an older browser may change without telling how they were written.
+ * JSON, or if it has numbers that may be changed and is too deep to tell how they were written, or the
+ * browser too old.
  */
 export function parseJson(text: string): unknown {
+  // Without a reviver, which fails at some thousand levels.
+  if (!MAY_CHANGE.test(text)) return JSON.parse(text);
   return JSON.parse(text, (_key, value: unknown, context?: { readonly source?: string }) => {
     if (typeof value !== 'number') return value;
     const source = context?.source;
-    const shown = JSON.stringify(value);
-    if (source !== undefined) return source === shown ? value : new WrittenNumber(source);
-    // Each number of at most 15 digits is kept.
-    if (!Number.isFinite(value) || shown.length > 16) throw new Error(`${shown} may be inexact`);
-    return value;
+    if (source === undefined) throw new Error('the browser does not tell how numbers were written');
+    return source === JSON.stringify(value) ? value : new WrittenNumber(source);
   });
 }
 
