@@ -38,6 +38,7 @@ import {
 } from './intake.ts';
 import { jsonOptions } from './json-options.ts';
 import { createLocalTransport } from './local-transport.ts';
+import { capTimeouts } from './long-timeouts.ts';
 import { exchangeKey, type RpcExchange, toCall } from './rpc-exchange.ts';
 import { sendTrailersOnly } from './trailers-only.ts';
 
@@ -173,6 +174,7 @@ export function createConnectMount(deps: ConnectMountDeps): ConnectMount {
     const exchange = newExchange(request, response);
     const values = createContextValues().set(exchangeKey, exchange);
     const incoming = universalRequestFromNodeRequest(request, response, undefined, values);
+    capTimeouts(incoming.header);
     const isText = isGrpcWebText(contentType);
     if (isText) incoming.header.set('content-type', binaryType(contentType ?? ''));
     const shape = parseWireShape(contentType);
