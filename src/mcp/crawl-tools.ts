@@ -2,7 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { Format } from '../../gen/queuedcrawler/v1/crawl_parameters_pb.ts';
-import { CrawlResponseSchema } from '../../gen/queuedcrawler/v1/push_service_pb.ts';
+import {
+  CrawlResponseSchema,
+  type PushResult,
+} from '../../gen/queuedcrawler/v1/push_service_pb.ts';
 import type { CrawlerClient } from '../client/client.ts';
 import { toPlain } from '../client/message-json.ts';
 import { pagePart, pageReply } from './page-text.ts';
@@ -28,7 +31,7 @@ export function addCrawlTools(server: McpServer, client: CrawlerClient): void {
     {
       title: 'Push URLs',
       description:
-        'Puts URLs into the queue of a crawler. Returns a rid for each, or why it was refused; wait_for_result reads what comes of it.',
+        'Puts URLs into the queue of a crawler. Returns a rid for each, or why it was refused; one with retry_after_ms can be pushed again after that time. wait_for_result reads what comes of a rid.',
       inputSchema: z.object({
         crawler: z.string().min(1).max(128).describe('The name of an existing crawler.'),
         urls: z.array(url).min(1).max(MAX_URLS),
@@ -44,10 +47,7 @@ export function addCrawlTools(server: McpServer, client: CrawlerClient): void {
         const request = { crawler, items, requestId: randomUUID() };
         const { results } = await client.pushes.pushBatch(request, { signal });
         return reply({
-          pushed: results.map(({ rid, error }, index) => ({
-            url: urls[index],
-            ...(error === undefined ? { rid } : { refused: error.message, reason: error.code }),
-          })),
+          pushed: results.map((result, index) => ({ url: urls[index], ...toOutcome(result) })),
         });
       }),
   );
@@ -76,4 +76,18 @@ export function addCrawlTools(server: McpServer, client: CrawlerClient): void {
         return pageReply(facts, response.body, part);
       }),
   );
+}
+
+/** What became of a URL, as an agent reads it. */
+function toOutcome({ rid, duplicate, ignoredParameters, error }: PushResult): object {
+  if (error !== undefined) {
+    const { message, code, retryAfterMs } = error;
+    const again = retryAfterMs === 0 ? {} : { retry_after_ms: retryAfterMs };
+    return { refused: message, reason: code, ...again };
+  }
+  return {
+    rid,
+    ...(duplicate ? { duplicate } : {}),
+    ...(ignoredParameters.length === 0 ? {} : { ignored_parameters: ignoredParameters }),
+  };
 }

@@ -180,6 +180,29 @@ describe.each(Object.entries(ways))('%s', (name, connect) => {
 });
 
 describe('bounds', () => {
+  test('a push says which URLs were queued before, and which can be pushed later', async () => {
+    await using slow = await startApp({ env: { MCP: 'push', PUSH_RATE_PER_SECOND: '20' } });
+    const crawler = await createCrawler(slow, 'shop', { unique: true });
+    await crawler.post('pause');
+    await using agent = await (ways['HTTP, present SDK'] as (way: Way) => Promise<Agent>)({
+      app: slow,
+      allowPush: true,
+    });
+    const page = (n: number): string => `http://a.example/${n}`;
+    const urls = [page(0), page(0), ...Array.from({ length: 98 }, (_, n) => page(n + 1))];
+    const { facts } = await agent.call('push_urls', { crawler: 'shop', urls });
+    const [first, second, third] = facts.pushed;
+    expect(first).toEqual({ url: page(0), rid: expect.any(String) });
+    expect(second).toEqual({ url: page(0), rid: first.rid, duplicate: true });
+    expect(third).toEqual({ url: page(1), rid: expect.any(String) });
+    expect(facts.pushed.at(-1)).toEqual({
+      url: page(98),
+      refused: expect.any(String),
+      reason: 'rate_limited',
+      retry_after_ms: expect.any(Number),
+    });
+  });
+
   test('a long page is read in parts, by its cursor', async () => {
     const crawler = await createCrawler(app, 'parts');
     const rid = await crawler.push(`${site.url}/long`);
