@@ -19,8 +19,7 @@ const MAY_CHANGE = /[\d.]{16}|\de|\.\d*0(?!\d)|-0(?![.\d])/i;
 
 /**
  * Parses JSON for {@link JsonTree}, which shows numbers as they are written. Throws if the text is not
- * JSON, or if it has numbers that may be changed and is too deep to tell how they were written, or the
- * browser too old.
+ * JSON. Throws also if its numbers may be changed, and it is too deep or the browser too old to tell how.
  */
 export function parseJson(text: string): unknown {
   // Without a reviver, which fails at some thousand levels.

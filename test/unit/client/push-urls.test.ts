@@ -12,10 +12,10 @@ type Outcome = { rid?: string; error?: { code: string; retryAfterMs: number } };
 function pusherOf(answer: (url: string) => Outcome | Promise<Outcome>): Pusher {
   return {
     async pushBatch({ items = [] }) {
-      const results = await Promise.all(items.map(({ url = '' }) => answer(url)));
+      const results = await Promise.all(items.map(async ({ url = '' }) => answer(url)));
       return create(PushBatchResponseSchema, { results });
     },
-  } as Pusher;
+  };
 }
 
 /** The URLs that came with a `rid`, and what the loop threw. */
