@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { isAccount, isOperator, session, unread } from './api/session.ts';
+import { isAccount, isOperator, lastAccount, session, unread } from './api/session.ts';
 import { AccountPage } from './pages/account/account-page.tsx';
 import { AccountsPage } from './pages/admin/accounts-page.tsx';
 import { SetupPage } from './pages/admin/setup-page.tsx';
@@ -44,7 +44,7 @@ export function App() {
       {session.value === undefined ? (
         <SignInPage />
       ) : (
-        <Shell key={session.value.account}>
+        <Shell key={lastAccount.value}>
           <Page />
         </Shell>
       )}

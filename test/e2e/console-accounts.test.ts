@@ -177,21 +177,33 @@ test('what a person has typed and not sent is not shown to another account', asy
   await page.context().close();
 });
 
-test('the page of a crawler says so when its token is replaced, and others still open', async () => {
+test('the pages of a crawler and its job say so when its token is replaced, and others open', async () => {
   await make(JAVASCRIPT, `scripts-${crawlers}`);
+  const items = [{ url: 'http://a.example/' }];
+  const path = `/crawler/${JAVASCRIPT}/scripts-${crawlers}/push_batch`;
+  const { results } = (await app.rest('POST', path, { items })).json;
   const page = await browser.open('/account', NORMAL);
   await page.getByRole('textbox', { name: 'Token' }).fill(JAVASCRIPT);
   await page.getByRole('button', { name: 'Add' }).click();
   await page.getByText('Normal and JavaScript token').waitFor();
   await goWithin(page, `/crawlers/scripts-${crawlers}/settings`);
   await page.getByLabel('Retries', { exact: true }).waitFor();
+  const job = await page.context().newPage();
+  await job.goto(`${app.url}/console/jobs/${results[0].rid}`);
+  await job.getByRole('list', { name: 'Timeline' }).waitFor();
   const admin = { authorization: `Bearer ${ADMIN}` };
   const rotate = '/accounts/default/rotate_token';
   const rotated = await app.rest('POST', rotate, { token_type: 'javascript' }, admin);
   expect(rotated.status).toBe(200);
-  await page.getByText('belongs to the account’s other token').waitFor();
-  await page.getByRole('link', { name: 'Add the token' }).click();
-  await page.getByRole('heading', { name: 'Account default' }).waitFor();
+  for (const each of [job, page]) {
+    await each.getByText('belongs to the account’s other token').waitFor();
+  }
+  // It is not found with the other token, and stays that of the one that is missing.
+  await job.waitForResponse(
+    async (reply) => reply.url().endsWith('/FindRid') && reply.status() === 404,
+  );
+  await job.getByRole('link', { name: 'Add the token' }).click();
+  await job.getByRole('heading', { name: 'Account default' }).waitFor();
   await page.context().close();
 });
 
@@ -221,7 +233,31 @@ test('tabs do not say that the session has ended by itself when its user ended i
   await page.getByRole('button', { name: 'Sign out' }).first().click();
   for (const each of [page, tab]) {
     await each.getByRole('heading', { name: 'Sign in' }).waitFor();
-    expect(await each.getByText('The session has ended').count()).toBe(0);
+    await each.getByText('The session has ended').waitFor({ state: 'detached' });
   }
+  await page.context().close();
+});
+
+test('what an account has typed stays while an operator goes on without its token', async () => {
+  const page = await browser.open('/account', tokenOfB);
+  await page.getByRole('textbox', { name: 'Token' }).fill(ADMIN);
+  await page.getByRole('button', { name: 'Add' }).click();
+  await page.getByText('Normal and admin token').waitFor();
+  await goWithin(page, `/crawlers/${crawler}/push`);
+  await page.getByLabel('URLs, one a line').fill('http://of-b.example/');
+  const admin = { authorization: `Bearer ${ADMIN}` };
+  const rotated = await app.rest(
+    'POST',
+    '/accounts/other/rotate_token',
+    { token_type: 'normal' },
+    admin,
+  );
+  expect(rotated.status, rotated.text).toBe(200);
+  await page.getByText('This page is for accounts').waitFor();
+  await page.getByRole('button', { name: 'Sign out' }).first().click();
+  await page.getByLabel('Token').fill(rotated.json.token);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: crawler }).waitFor();
+  expect(await page.getByLabel('URLs, one a line').inputValue()).toBe('http://of-b.example/');
   await page.context().close();
 });

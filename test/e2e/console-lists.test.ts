@@ -13,7 +13,9 @@ beforeAll(async () => {
     routes: {
       '/numbers.json': (_request, response) => {
         response.writeHead(200, { 'content-type': 'application/json' });
-        response.end('{"id":1234567890123456789,"big":1e400,"price":10.0,"few":[7]}');
+        response.end(
+          '{"id":1234567890123456789,"big":1e400,"price":10.0,"small":0.0000001,"few":[7]}',
+        );
       },
     },
   });
@@ -39,6 +41,7 @@ test('the JSON view shows numbers as the page has them', async () => {
     '1234567890123456789',
     '1e400',
     '10.0',
+    '0.0000001',
     '7',
   ]);
   await page.context().close();

@@ -44,21 +44,22 @@ export const endedBecause = signal('');
 /** Why it is not known yet who is signed in; undefined while that was not refused. */
 export const unread = signal<Fault | undefined>(undefined);
 
+/** The account of the last session that had one. An operator's session without its token goes on with it. */
+export const lastAccount = signal('');
+
 /** Tells the other tabs of this browser that the session has changed. */
 const SIGNED_OUT = 'signed out';
 const otherTabs = new BroadcastChannel('console-session');
+/** Reads a session again that could not be read. */
+let again: ReturnType<typeof setTimeout> | undefined;
 
 /**
  * Calls `forget` when another account signs in than the last one. What a person has typed outlives a
  * session that has ended, if it is the same account that signs in again.
  */
 export function onOtherAccount(forget: () => void): void {
-  let last: string | undefined;
   effect(() => {
-    const account = session.value?.account;
-    if (account === undefined || account === last) return;
-    last = account;
-    forget();
+    if (lastAccount.value !== '') forget();
   });
 }
 
@@ -70,7 +71,7 @@ export function followSession(): void {
     else renew();
   });
   setInterval(() => {
-    if (!document.hidden && session.peek() !== undefined) renew();
+    if (!document.hidden && session.peek()) renew();
   }, RENEW_MS);
   renew();
 }
@@ -82,7 +83,8 @@ export async function checkSession(): Promise<void> {
   });
   // Without an answer it stays as it is; what is shown says that the service does not answer.
   if (!found) {
-    if (session.peek() === null) setTimeout(() => void checkSession(), AGAIN_MS);
+    clearTimeout(again);
+    if (session.peek() === null) again = setTimeout(() => void checkSession(), AGAIN_MS);
   } else if (found.tokens.length > 0) take(found);
   else {
     // Its user may have ended it in another tab in the meantime.
@@ -109,9 +111,12 @@ function end(why: string): void {
 }
 
 function take(found: Session): void {
-  const before = session.peek();
-  // What is kept of an account ends with its session, and nothing of it is passed on to another.
-  if (before && before.account !== found.account) session.value = undefined;
+  const { account } = found;
+  if (account !== '' && account !== lastAccount.peek()) {
+    // What is kept of an account ends with its session, and nothing of it is passed on to another.
+    if (lastAccount.peek() !== '') session.value = undefined;
+    lastAccount.value = account;
+  }
   // The same session is the same object, so that nothing is drawn anew.
   if (JSON.stringify(found) !== JSON.stringify(session.peek())) session.value = found;
 }

@@ -15,7 +15,7 @@ class WrittenNumber {
 }
 
 /** May be part of a number that JavaScript writes otherwise; also within texts. */
-const MAY_CHANGE = /[\d.]{16}|\de|\.\d*0(?!\d)|-0(?![.\d])/i;
+const MAY_CHANGE = /[\d.]{16}|\de|\.\d*0(?!\d)|\b0\.0{6}|-0(?![.\d])/i;
 
 /**
  * Parses JSON for {@link JsonTree}, which shows numbers as they are written. Throws if the text is not

@@ -10,7 +10,6 @@ import {
 import type { CrawlTimes } from '../../../../gen/queuedcrawler/v1/watch_service_pb.ts';
 import { clientsFor } from '../../api/clients.ts';
 import { deliveryOf } from '../../api/delivery-modes.ts';
-import { tokenTypes } from '../../api/session.ts';
 import { useAction } from '../../api/use-action.ts';
 import { useFeed } from '../../api/use-feed.ts';
 import { maskedUrl } from '../../format/masked-url.ts';
@@ -20,7 +19,7 @@ import { Button } from '../../ui/button.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { useCurrentInView } from '../../ui/use-current-in-view.ts';
-import { OfOtherToken } from '../account/of-other-token.tsx';
+import { isOfOtherToken, OfOtherToken, useFound } from '../account/of-other-token.tsx';
 import { AttentionNotices } from '../crawlers/attention.tsx';
 import { typeOfCrawler } from '../crawlers/crawler-feed.ts';
 import { CrawlerStatusBadge, crawlerKind } from '../crawlers/crawler-status.tsx';
@@ -59,9 +58,12 @@ export function CrawlerPage({ name, tab }: { readonly name: string; readonly tab
   const type = useFeed({
     key: `type of ${name}`,
     everyMs: 60_000,
-    poll: async () => ({ type: await typeOfCrawler(name) }),
+    poll: async () => {
+      const found = await typeOfCrawler(name);
+      return { found: found === undefined ? undefined : { type: found } };
+    },
   });
-  const found = type.data?.type;
+  const found = useFound(type.data?.found);
   if (type.data === undefined) return <Loading fault={type.fault} />;
   if (found === undefined) {
     return (
@@ -74,10 +76,10 @@ export function CrawlerPage({ name, tab }: { readonly name: string; readonly tab
     );
   }
   // It may have been replaced since.
-  if (!tokenTypes.value.includes(found)) {
+  if (isOfOtherToken(found)) {
     return <OfOtherToken title={`${name} belongs to the account’s other token`} />;
   }
-  return <KnownCrawler name={name} type={found} tab={tab} />;
+  return <KnownCrawler name={name} type={found.type} tab={tab} />;
 }
 
 function KnownCrawler(props: {

@@ -14,7 +14,7 @@ import { CallPreview } from '../../ui/call-preview.tsx';
 import { Card, Facts } from '../../ui/card.tsx';
 import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
 import { toast } from '../../ui/toasts.tsx';
-import { OfOtherToken } from '../account/of-other-token.tsx';
+import { isOfOtherToken, OfOtherToken, useFound } from '../account/of-other-token.tsx';
 import { DeliveryFacts } from '../crawler/delivery-view.tsx';
 import { StoredPage } from '../results/stored-page.tsx';
 import { jobEvents } from './job-events.ts';
@@ -28,8 +28,8 @@ interface Found {
 /** What happened to one pushed URL. */
 export function JobPage({ rid }: { readonly rid: string }) {
   const { data, fault, refresh } = useFeed({ key: `job ${rid}`, poll: () => findRid(rid) });
-  const found = data?.found;
-  if (found !== undefined && !tokenTypes.value.includes(found.type)) {
+  const found = useFound(data?.found);
+  if (found !== undefined && isOfOtherToken(found)) {
     return <OfOtherToken title="This job belongs to the account’s other token" />;
   }
   return (
