@@ -174,8 +174,33 @@ def failing_sources() -> None:
                 raise AssertionError("the failure of the source was lost")
 
 
+def failing_batches() -> None:
+    """What other batches have got comes before the failure of one."""
+
+    def answer(method: str, request: Dict[str, Any]) -> Reply:
+        [item] = request["items"]
+        if item["url"] == "b":
+            return 403, {"code": "permission_denied"}
+        return 200, {"results": [{"rid": item["url"]}]}
+
+    with serving(answer) as client:
+        rids: List[Any] = []
+
+        def push() -> None:
+            for each in client.push("name", ["a", "b", "c"], batch_size=1):
+                rids.append(each.rid)
+
+        assert error_of(push).code == "permission_denied"
+        # The last one may not have been sent any more.
+        assert rids in (["a"], ["a", "c"]), rids
+
+
 def foreign_replies() -> None:
     """Replies that are not of the service raise CallError."""
+    pushes: List[Dict[str, Any]] = [{"message": "Sign in"}, {"results": []}, {"results": "none"}, {"results": ["a"]}]
+    for content in pushes:
+        with serving(lambda method, request: (200, content), attempts=1) as client:
+            assert error_of(lambda: list(client.push("name", ["a"]))).code == "unknown", content
     replies: List[Reply] = [
         b"<html>Sign in</html>",
         b"",
@@ -234,7 +259,7 @@ def refused_streams() -> None:
         assert error_of(lambda: list(client.every_result())).code == "resource_exhausted"
 
 
-CASES = [repeated_rids, slow_consumers, failing_sources, foreign_replies, lost_deletions, refused_streams]
+CASES = [repeated_rids, slow_consumers, failing_sources, failing_batches, foreign_replies, lost_deletions, refused_streams]
 for case in CASES:
     case()
 print("faults: ok")

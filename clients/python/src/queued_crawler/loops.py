@@ -13,7 +13,7 @@ from typing import Callable, Deque, Dict, Generator, Iterable, Iterator, List, O
 
 from .errors import CallError
 from .models import Pushed, PushError, StoredPage, UrlToPush, item_to_json, stored_page
-from .transport import Stop, Transport, stopped
+from .transport import Stop, Transport, foreign_reply, stopped
 
 MAX_BATCH_ITEMS = 1_000
 #: Of 64 characters of a `request_id`; the rest numbers batches and rounds.
@@ -47,12 +47,19 @@ def push_urls(
     run = str(uuid.uuid4()) if run_id is None else run_id
     _assert_within("the length of run_id", len(run), MAX_RUN_ID)
     pusher = _BatchPusher(transport, crawler, run, stop, patience, on_wait)
-    in_flight: Deque["Future[List[Pushed]]"] = deque()
+    in_flight: Deque["Future[_Outcome]"] = deque()
     pool = ThreadPoolExecutor(concurrency, thread_name_prefix="queued-crawler-push")
+    failure: Optional[Exception] = None
+
+    def oldest() -> List[Pushed]:
+        nonlocal failure
+        done, error = in_flight.popleft().result()
+        failure = failure or error
+        return done
+
     try:
         index = 0
         chunks = _chunks(urls, batch_size)
-        failure: Optional[Exception] = None
         for number in itertools.count():
             try:
                 items = next(chunks, None)
@@ -64,14 +71,20 @@ def push_urls(
             in_flight.append(pool.submit(pusher.push, items, index, number))
             index += len(items)
             if len(in_flight) >= concurrency:
-                yield from in_flight.popleft().result()
+                yield from oldest()
+                if failure is not None:
+                    break
         while in_flight:
-            yield from in_flight.popleft().result()
+            yield from oldest()
         if failure is not None:
             raise failure
     finally:
         stop.set()
         pool.shutdown(wait=True)
+
+
+#: What became of the items of a batch, and what ended it before each of them had a result.
+_Outcome = Tuple[List[Pushed], Optional[Exception]]
 
 
 class _BatchPusher:
@@ -96,14 +109,26 @@ class _BatchPusher:
         self._refused_at: Optional[float] = None
         # All batches share the service's limits, so all of them wait.
         self._paused_until = 0.0
+        self._has_failed = False
 
-    def push(self, items: List[UrlToPush], first: int, batch: int) -> List[Pushed]:
+    def push(self, items: List[UrlToPush], first: int, batch: int) -> _Outcome:
         done: List[Pushed] = []
+        error: Optional[Exception] = None
+        try:
+            self._push(items, first, batch, done)
+        except Exception as failure:
+            # The others end with their present call.
+            self._has_failed = True
+            error = failure
+        return sorted(done, key=lambda each: each.index), error
+
+    def _push(self, items: List[UrlToPush], first: int, batch: int, done: List[Pushed]) -> None:
+        """Adds to `done` what has a result."""
         waiting: List[Tuple[int, UrlToPush]] = [(first + at, item) for at, item in enumerate(items)]
         # How many are worth sending: few when few were accepted before.
         width = len(waiting)
         number = 0
-        while waiting:
+        while waiting and not self._has_failed:
             sent = waiting[:width]
             request = {
                 "crawler": self._crawler,
@@ -112,6 +137,8 @@ class _BatchPusher:
             }
             reply = self._transport.call("PushService.PushBatch", request, stop=self._stop)
             results = reply.get("results", [])
+            if not isinstance(results, list) or [type(each) for each in results] != [dict] * len(sent):
+                raise foreign_reply()
             again: List[Tuple[int, UrlToPush]] = []
             settled: List[Pushed] = []
             accepted = 0
@@ -137,7 +164,6 @@ class _BatchPusher:
                 number += 1
             if refusal is not None:
                 self._pause(refusal)
-        return sorted(done, key=lambda each: each.index)
 
     def _is_patient(self) -> bool:
         now = time.monotonic()

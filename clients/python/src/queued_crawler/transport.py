@@ -20,7 +20,7 @@ _IDLE_SECONDS = 30.0
 _FIRST_DELAY = 0.2
 _LONGEST_DELAY = 10.0
 #: Methods that change nothing, or nothing more the second time, so that they may be repeated.
-_REPEATABLE = ("Get", "List", "Find", "Count", "BulkDeleteResults", "AcknowledgeResults")
+_REPEATABLE = ("Get", "List", "Find", "Count", "BulkDeleteResults")
 _STREAM = "application/connect+json"
 _COMPRESSED = 1
 _END = 2
@@ -162,7 +162,7 @@ class Transport:
                 if response.status != 200:
                     raise error_from_reply(response.status, _headers(response), response.read())
                 if not response.getheader("content-type", "").startswith(_STREAM):
-                    raise _foreign()
+                    raise foreign_reply()
                 while True:
                     flags, length = struct.unpack(">BI", _exactly(response, 5))
                     content = _exactly(response, length)
@@ -228,13 +228,14 @@ def _object(text: bytes) -> Dict[str, Any]:
     try:
         parsed = json.loads(text)
     except ValueError as error:
-        raise _foreign() from error
+        raise foreign_reply() from error
     if not isinstance(parsed, dict):
-        raise _foreign()
+        raise foreign_reply()
     return parsed
 
 
-def _foreign() -> CallError:
+def foreign_reply() -> CallError:
+    """The failure of a call whose reply is not one of the service."""
     return CallError("unknown", "the reply is not one of the service; something between may have sent it")
 
 
