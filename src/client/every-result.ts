@@ -102,6 +102,6 @@ export async function* everyResult(
     throw error;
   } finally {
     // Also when the caller leaves its loop; the result that it had last counts as not taken.
-    if (!hasFailed) await confirm();
+    if (!hasFailed) await confirm({ timeoutMs: silenceMs });
   }
 }

@@ -20,7 +20,7 @@ const attemptKey = createContextKey<number | undefined>(undefined, {
   description: 'milliseconds of one attempt',
 });
 
-/** For calls of which each attempt is to end after a time. */
+/** For calls of which the first attempt is to end after a time, and each further one after twice that. */
 export const limitAttempts = (attemptMs: number) =>
   createContextValues().set(attemptKey, attemptMs);
 
@@ -37,7 +37,8 @@ export function createRetries(options: RetryOptions = {}): Interceptor {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await attemptWithin(
-          request.contextValues.get(attemptKey),
+          // A large reply over a slow connection takes longer.
+          scaled(request.contextValues.get(attemptKey), 2 ** (attempt - 1)),
           request.signal,
           (signal) => next({ ...request, signal }),
         );
@@ -57,6 +58,8 @@ export function createRetries(options: RetryOptions = {}): Interceptor {
     }
   };
 }
+
+const scaled = (ms: number | undefined, by: number) => (ms === undefined ? undefined : ms * by);
 
 /** Makes one attempt, with a deadline of its own. */
 async function attemptWithin<Reply>(

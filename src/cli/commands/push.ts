@@ -3,6 +3,7 @@ import { addAbortSignal } from 'node:stream';
 import { Command, Option } from 'commander';
 import type { PushError } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { describeFailure, type Pushed, type UrlToPush } from '../../client/client.ts';
+import { isLost } from '../../client/retries.ts';
 import { FieldError, usageError } from '../cli-error.ts';
 import {
   type CommandContext,
@@ -222,7 +223,9 @@ async function push(
     for await (const pushed of pushing) await tell(pushed);
   } catch (error) {
     progress.end();
-    if (hasItems && (progress.count > 0 || signal.aborted || options.runId !== undefined)) {
+    const isKnown = progress.count > 0 || signal.aborted || options.runId !== undefined;
+    // A call whose reply was lost may have queued URLs.
+    if (hasItems && (isKnown || isLost(error))) {
       output.note(
         `${progress.count} URLs done, more may be queued; the same command with --run-id ${runId} does the rest`,
       );
