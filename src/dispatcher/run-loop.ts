@@ -352,8 +352,11 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     heldUntil: () => ({ job: askAgainAt ?? opensAt(), delivery: deliveries.pausedUntil() }),
     async close(writeLate) {
       const settled = deliveries.close();
-      if (settled.length > 0) await writeLate?.({ settled });
-      await crawls.close(writeLate && ((ended) => writeLate({ ended })));
+      // Crawls are aborted at once, also while the store does not answer.
+      await Promise.all([
+        crawls.close(writeLate && ((ended) => writeLate({ ended }))),
+        settled.length > 0 ? writeLate?.({ settled }) : undefined,
+      ]);
     },
   };
 }

@@ -73,7 +73,9 @@ export function createAdmission(collections: Collections, lanes: Lanes) {
           };
     if (n === 0) {
       const hasDuplicates = inserted.outcomes.some((each) => 'rid' in each);
-      if (hasDuplicates && remembered) await collections.pushRequests.insertOne(remembered);
+      if (hasDuplicates && remembered) {
+        await lanes.unblocked(crawlerId, () => collections.pushRequests.insertOne(remembered));
+      }
       return inserted;
     }
     const documents = fresh.slice(0, n).map((job) => ({
