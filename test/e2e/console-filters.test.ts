@@ -147,3 +147,28 @@ test('a second action on a crawler waits until the first has ended, and the firs
   expect((await crawler.details()).activity).toMatchObject({ waiting: 189, deleted: 111 });
   await page.context().close();
 });
+
+test('an action that was stopped is named where it is in the way of another, and dismissed there', async () => {
+  const crawler = await createCrawler(app, 'in-the-way', { max_retries: 0 });
+  await crawler.stored(await crawler.push(`${site.url}/status/500`));
+  const page = await browser.open('/crawlers/in-the-way/results', NORMAL);
+  const dialog = page.getByRole('dialog');
+  await page.getByRole('button', { name: 'Push again all…' }).click();
+  const again = dialog.getByRole('button', { name: 'Push again 1', exact: true });
+  await again.waitFor();
+  // Its stream hangs; estimates do not.
+  await page.route('**/*.ActivityService/ActOnMatches', () => undefined, { times: 1 });
+  await again.click();
+  await dialog.getByRole('button', { name: 'Stop' }).click();
+  await dialog.getByText('Stopped: 0 of 1').waitFor();
+  await dialog.getByRole('button', { name: 'Close', exact: true }).first().click();
+  await page.getByRole('button', { name: 'Remove all…' }).click();
+  await dialog.getByText('Another action on this crawler has not ended: Push again').waitFor();
+  const remove = dialog.getByRole('button', { name: 'Remove 1', exact: true });
+  await remove.waitFor();
+  expect(await remove.isDisabled()).toBe(true);
+  await dialog.getByRole('button', { name: 'Dismiss' }).click();
+  await remove.click();
+  await dialog.getByText('Done: 1 of 1').waitFor();
+  await page.context().close();
+});

@@ -187,7 +187,9 @@ export function MatchDialog(props: {
       </p>
       <p class="muted">{effect}</p>
       <FaultNotice fault={fault.value} />
-      {isBusy && <Notice kind="warn" title="Another action on this crawler has not ended" />}
+      {isBusy && (
+        <Notice kind="warn" title={`Another action on this crawler has not ended: ${last.verb}`} />
+      )}
       {run !== undefined && <RunProgress run={run} />}
       <div class="row end">
         <Button onClick={onClose}>Close</Button>
@@ -212,7 +214,7 @@ export function MatchDialog(props: {
   );
 }
 
-/** How far an action is, and how it is stopped. */
+/** How far an action is, and how it is stopped and forgotten. */
 function RunProgress({ run }: { readonly run: MatchRun }) {
   const { done, refused, total, state } = run;
   const left = refused === 0 ? '' : `, ${count(refused)} refused`;
@@ -233,9 +235,14 @@ function RunProgress({ run }: { readonly run: MatchRun }) {
           </Button>
         )}
         {state === 'stopped' && (
-          <Button small onClick={run.proceed}>
-            Continue
-          </Button>
+          <span class="row tight">
+            <Button small onClick={run.proceed}>
+              Continue
+            </Button>
+            <Button small onClick={run.dismiss}>
+              Dismiss
+            </Button>
+          </span>
         )}
       </div>
       <FaultNotice fault={run.fault} />
