@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NORMAL, startApp, type TestApp } from '../support/app.ts';
 import { type ConsoleBrowser, openConsoleBrowser } from '../support/console-browser.ts';
 import { createCrawler } from '../support/crawler-client.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Site, startSite } from '../support/site.ts';
 
 let site: Site;
@@ -124,6 +125,26 @@ test('a concurrency that was typed but not entered does not stay', async () => {
   await field.blur();
   await page.getByText('Concurrency of unentered: 6.').waitFor();
   expect((await crawler.details()).concurrency).toBe(6);
+  await eventually(async () => expect(await field.inputValue()).toBe('6'));
+  await page.context().close();
+});
+
+test('a concurrency that was saved stays before the crawler is read again', async () => {
+  await createCrawler(app, 'unread', { concurrency: 4 });
+  const page = await browser.open('/crawlers/unread', NORMAL);
+  const field = page.getByLabel('Concurrency');
+  await field.waitFor();
+  // What is read has the former number, as long as the service does not get the new one.
+  await page.route('**/*.CrawlerService/UpdateCrawler', (route) =>
+    route.fulfill({ contentType: 'application/proto', body: '' }),
+  );
+  await field.fill('6');
+  await field.press('Enter');
+  await page.getByText('Concurrency of unread: 6.').waitFor();
+  await field.blur();
+  expect(await field.inputValue()).toBe('6');
+  await field.fill('7');
+  await field.blur();
   expect(await field.inputValue()).toBe('6');
   await page.context().close();
 });

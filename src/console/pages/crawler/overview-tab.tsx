@@ -87,10 +87,14 @@ const CONCURRENCY = settingFields.find(({ name }) => name === 'concurrency');
 function Concurrency({ view }: { readonly view: CrawlerView }) {
   const { name, etag, concurrency } = view.crawler;
   const typed = useSignal(String(concurrency));
+  /** Newer than that of the view, until the crawler is read again. */
+  const saved = useSignal(concurrency);
   const save = useAction(async () => {
     const { crawlers } = clientsFor(view.type);
-    await crawlers.updateCrawler({ name, etag, concurrency: Number(typed.value) });
-    toast(`Concurrency of ${name}: ${count(Number(typed.value))}.`);
+    const wanted = Number(typed.value);
+    await crawlers.updateCrawler({ name, etag, concurrency: wanted });
+    saved.value = wanted;
+    toast(`Concurrency of ${name}: ${count(wanted)}.`);
     view.refresh();
   });
   return (
@@ -109,7 +113,7 @@ function Concurrency({ view }: { readonly view: CrawlerView }) {
           typed.value = event.currentTarget.value;
         }}
         onBlur={() => {
-          if (!save.busy) typed.value = String(concurrency);
+          if (!save.busy) typed.value = String(saved.value);
         }}
         onKeyDown={({ key, currentTarget }) => {
           if (key === 'Enter' && currentTarget.reportValidity()) void save.run();
