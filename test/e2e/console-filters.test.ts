@@ -38,6 +38,8 @@ const WRONG = [
   ['cb=5xx', 'cb_status'],
   ['from=20261-11-29T10:00', 'From'],
   ['from=2026-13-45T10:00', 'From'],
+  // A day that does not exist.
+  ['from=2026-02-31T10:00', 'From'],
   ['to=5', 'To'],
 ] as const;
 

@@ -71,7 +71,8 @@ export function filterOf(parameters: URLSearchParams): AddressFilter {
     /^\d{1,3}$/.test(of(name)) ? Number(of(name)) : wrong(name, 'a number of at most three digits');
   const time = (name: Name) => {
     const date = new Date(of(name));
-    return TIME.test(of(name)) && !Number.isNaN(date.getTime())
+    // V8 takes 31 February for a day of March.
+    return TIME.test(of(name)) && date.getDate() === Number(of(name).slice(8, 10))
       ? timestampFromDate(date)
       : wrong(name, 'a time such as 2026-01-31T09:30');
   };
