@@ -82,6 +82,12 @@ test('jobs and deliveries are not listed by a condition that is not understood, 
   const page = await browser.open('/crawlers/wrong/jobs?from=2026-13-45T10:00', NORMAL);
   await page.getByText('Nothing is selected').waitFor();
   expect(await page.getByRole('button', { name: 'Remove all…' }).isDisabled()).toBe(true);
+  // A link from a list of results: jobs have no such field.
+  await page.goto(`${app.url}/console/crawlers/wrong/jobs?site=4044`);
+  await page.locator('.field .error').filter({ hasText: '4044' }).waitFor();
+  await page.getByLabel('Status of the site').fill('');
+  await page.getByRole('table', { name: 'Jobs' }).waitFor();
+  expect(await page.getByLabel('Status of the site').count()).toBe(0);
   await createCrawler(app, 'hooked', { callback_url: 'http://hook.example/' });
   await page.goto(`${app.url}/console/crawlers/hooked/deliveries?cb=x`);
   await page.getByText('Nothing is selected').waitFor();

@@ -109,7 +109,9 @@ export function FilterBar({ isOfJobs = false }: { readonly isOfJobs?: boolean })
   useEffect(() => {
     if (isSet) isOpen.value = true;
   }, [isSet]);
-  const names = NAMES.filter((name) => !(isOfJobs && NOT_OF_JOBS.has(name)));
+  const names = NAMES.filter(
+    (name) => !(isOfJobs && NOT_OF_JOBS.has(name)) || fault?.field === name,
+  );
   return (
     <details
       class="filter"
