@@ -180,3 +180,12 @@ test('an action that was stopped is named where it is in the way of another, and
   await dialog.getByText('Done: 1 of 1').waitFor();
   await page.context().close();
 });
+
+test('a later page of a list says what is wrong with its filter', async () => {
+  await queued('later', 3);
+  const path = '/crawlers/later/jobs?from=2026-13-45T10:00&page=2~AAAA';
+  const page = await browser.open(path, NORMAL);
+  await page.getByText('Nothing is selected').waitFor();
+  expect(await page.getByText('Nothing is left on this page').count()).toBe(0);
+  await page.context().close();
+});

@@ -149,6 +149,20 @@ test('a concurrency that was saved stays before the crawler is read again', asyn
   await page.context().close();
 });
 
+test('hosts and batches say whether none are there, none match, or none are left on the page', async () => {
+  const crawler = await createCrawler(app, 'bare');
+  await crawler.post('pause');
+  const page = await browser.open('/crawlers/bare/batches?page=2~', NORMAL);
+  await page.getByText('Nothing is left on this page').waitFor();
+  await page.goto(`${app.url}/console/crawlers/bare/batches`);
+  await page.getByText('No batches').waitFor();
+  await page.goto(`${app.url}/console/crawlers/bare/hosts`);
+  await page.getByText('No hosts').waitFor();
+  await page.getByLabel('Find a host').fill('zzz');
+  await page.getByText('Nothing matches the filter').waitFor();
+  await page.context().close();
+});
+
 test('an empty list says that its filter matches nothing', async () => {
   const crawler = await createCrawler(app, 'some');
   await crawler.stored(await crawler.push(`${site.url}/page/1`));

@@ -13,10 +13,12 @@ export function PagedTable<Row extends { readonly rid: string }>(props: {
   readonly columns: readonly Column<Row>[];
   /** Shown when the first page has no rows. */
   readonly empty: ComponentChildren;
+  /** Whether its filter is not understood: then `empty` is shown on any page. Default false. */
+  readonly isWrong?: boolean;
   /** Rows of all pages, where that is known. */
   readonly total?: number | undefined;
 }) {
-  const { label, pages, columns } = props;
+  const { label, pages, columns, isWrong = false } = props;
   const { data } = pages;
   return (
     <>
@@ -24,7 +26,7 @@ export function PagedTable<Row extends { readonly rid: string }>(props: {
       {data === undefined ? (
         <Loading fault={pages.fault} />
       ) : data.rows.length === 0 ? (
-        pages.number > 1 ? (
+        pages.number > 1 && !isWrong ? (
           <Empty title="Nothing is left on this page" />
         ) : (
           props.empty

@@ -11,9 +11,9 @@ import { count, duration } from '../../format/numbers.ts';
 import { Button } from '../../ui/button.tsx';
 import { Card } from '../../ui/card.tsx';
 import { ConfirmByName } from '../../ui/confirm-by-name.tsx';
-import { countColumn, DataTable } from '../../ui/data-table.tsx';
-import { Empty, FaultNotice, Loading } from '../../ui/notice.tsx';
-import { ListPager } from '../../ui/pager.tsx';
+import { countColumn } from '../../ui/data-table.tsx';
+import { Empty, FaultNotice } from '../../ui/notice.tsx';
+import { PagedTable } from '../../ui/paged-table.tsx';
 import { toast } from '../../ui/toasts.tsx';
 import { usePages } from '../../ui/use-pages.ts';
 import type { CrawlerView } from './crawler-page.tsx';
@@ -26,15 +26,15 @@ export function BatchesTab({ view }: { readonly view: CrawlerView }) {
   const pages = usePages(
     `batches ${name}`,
     async (pageToken, pageSize, signal) => {
-      const { batches: rows, nextPageToken } = await clients.batches.listBatches(
+      const { batches, nextPageToken } = await clients.batches.listBatches(
         { name, pageSize, pageToken },
         { signal },
       );
-      return { rows, nextPageToken };
+      return { rows: batches.map((each) => ({ ...each, rid: each.id })), nextPageToken };
     },
     view.changes,
   );
-  const { data, fault, refresh } = pages;
+  const { refresh } = pages;
   const close = useAction(async (batch: string) => {
     await clients.batches.closeBatch({ name, batch });
     toast(`${batch} takes no further URLs.`);
@@ -47,93 +47,87 @@ export function BatchesTab({ view }: { readonly view: CrawlerView }) {
   return (
     <Card flush title="Batches">
       <FaultNotice fault={close.fault} />
-      {pages.isTurning && <FaultNotice fault={fault} />}
-      {data === undefined ? (
-        <Loading fault={fault} />
-      ) : data.rows.length === 0 ? (
-        <Empty title="No batches">
-          <p>A push that names a batch makes it. It is kept 30 days after its end.</p>
-        </Empty>
-      ) : (
-        <DataTable
-          label="Batches"
-          rows={data.rows}
-          keyOf={({ id }) => id}
-          columns={[
-            {
-              id: 'name',
-              title: 'Batch',
-              grow: true,
-              whole: true,
-              cell: (batch) => (
-                <span class="clip" title={batch.name}>
-                  {batch.name}
-                </span>
-              ),
-            },
-            { id: 'state', title: 'State', cell: (batch) => <StateBadge batch={batch} /> },
-            { id: 'percent', title: '%', number: true, cell: ({ percent }) => percent },
-            countColumn<Batch>('URLs', ({ accepted }) => accepted),
-            {
-              id: 'left',
-              title: 'Left',
-              number: true,
-              cell: ({ waiting, retrying, running, secondsLeft }) => (
-                <>
-                  {count(waiting + retrying + running)}
-                  {secondsLeft !== undefined && (
-                    <div class="muted small">{timeLeft(secondsLeft)}</div>
-                  )}
-                </>
-              ),
-            },
-            countColumn<Batch>('Completed', ({ completed }) => completed),
-            {
-              id: 'failed',
-              title: 'Failed',
-              number: true,
-              cell: ({ failed, failures }) => (
-                <>
-                  {count(failed)}
-                  {failures.length > 0 && <div class="muted small">{reasonsOf(failures)}</div>}
-                </>
-              ),
-            },
-            { id: 'pushed', title: 'Pushed', cell: ({ createdAt }) => <Moment at={createdAt} /> },
-            {
-              id: 'act',
-              title: '',
-              cell: (batch) =>
-                batch.state !== BatchState.COMPLETED && (
-                  <span class="row tight">
-                    {batch.state === BatchState.OPEN && (
-                      <Button
-                        small
-                        label={`Close ${batch.name}`}
-                        onClick={() => void close.run(batch.name)}
-                      >
-                        Close
-                      </Button>
-                    )}
+      <PagedTable
+        label="Batches"
+        pages={pages}
+        empty={
+          <Empty title="No batches">
+            <p>A push that names a batch makes it. It is kept 30 days after its end.</p>
+          </Empty>
+        }
+        columns={[
+          {
+            id: 'name',
+            title: 'Batch',
+            grow: true,
+            whole: true,
+            cell: (batch) => (
+              <span class="clip" title={batch.name}>
+                {batch.name}
+              </span>
+            ),
+          },
+          { id: 'state', title: 'State', cell: (batch) => <StateBadge batch={batch} /> },
+          { id: 'percent', title: '%', number: true, cell: ({ percent }) => percent },
+          countColumn<Batch>('URLs', ({ accepted }) => accepted),
+          {
+            id: 'left',
+            title: 'Left',
+            number: true,
+            cell: ({ waiting, retrying, running, secondsLeft }) => (
+              <>
+                {count(waiting + retrying + running)}
+                {secondsLeft !== undefined && (
+                  <div class="muted small">{timeLeft(secondsLeft)}</div>
+                )}
+              </>
+            ),
+          },
+          countColumn<Batch>('Completed', ({ completed }) => completed),
+          {
+            id: 'failed',
+            title: 'Failed',
+            number: true,
+            cell: ({ failed, failures }) => (
+              <>
+                {count(failed)}
+                {failures.length > 0 && <div class="muted small">{reasonsOf(failures)}</div>}
+              </>
+            ),
+          },
+          { id: 'pushed', title: 'Pushed', cell: ({ createdAt }) => <Moment at={createdAt} /> },
+          {
+            id: 'act',
+            title: '',
+            cell: (batch) =>
+              batch.state !== BatchState.COMPLETED && (
+                <span class="row tight">
+                  {batch.state === BatchState.OPEN && (
                     <Button
                       small
-                      kind="plain"
-                      class="bad-text"
-                      opensDialog
-                      label={`Cancel ${batch.name}`}
-                      onClick={() => {
-                        cancelling.value = batch.name;
-                      }}
+                      label={`Close ${batch.name}`}
+                      onClick={() => void close.run(batch.name)}
                     >
-                      Cancel…
+                      Close
                     </Button>
-                  </span>
-                ),
-            },
-          ]}
-        />
-      )}
-      <ListPager pages={pages} />
+                  )}
+                  <Button
+                    small
+                    kind="plain"
+                    class="bad-text"
+                    opensDialog
+                    label={`Cancel ${batch.name}`}
+                    onClick={() => {
+                      cancelling.value = batch.name;
+                    }}
+                  >
+                    Cancel…
+                  </Button>
+                </span>
+              ),
+          },
+        ]}
+      />
       {asked !== undefined && (
         <ConfirmByName
           title={`Cancel ${asked}`}

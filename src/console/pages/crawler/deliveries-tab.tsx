@@ -148,6 +148,7 @@ export function DeliveriesTab({ view }: { readonly view: CrawlerView }) {
       <PagedTable
         label="Deliveries"
         pages={pages}
+        isWrong={filter.fault !== undefined}
         empty={
           filter.key === '' ? (
             <Empty title="No delivery is like that">

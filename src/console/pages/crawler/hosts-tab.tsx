@@ -107,9 +107,13 @@ export function HostsTab({ view }: { readonly view: CrawlerView }) {
       {data === undefined ? (
         <Loading fault={fault} />
       ) : data.hosts.length === 0 ? (
-        <Empty title="No hosts">
-          <p>Hosts are listed while they have URLs in the queue, and a day after.</p>
-        </Empty>
+        contains === '' ? (
+          <Empty title="No hosts">
+            <p>Hosts are listed while they have URLs in the queue, and a day after.</p>
+          </Empty>
+        ) : (
+          <Empty title="Nothing matches the filter" />
+        )
       ) : (
         <>
           {data.hosts.length === MAX_ROWS && (

@@ -122,6 +122,7 @@ export function JobsTab({ view }: { readonly view: CrawlerView }) {
       <PagedTable
         label="Jobs"
         pages={pages}
+        isWrong={filter.fault !== undefined}
         total={state.value === '' && filter.key === '' ? Number(waiting + retrying) : undefined}
         empty={
           filter.key === '' ? (

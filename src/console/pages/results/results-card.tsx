@@ -139,6 +139,7 @@ export function ResultsCard(props: {
       <PagedTable
         label="Results"
         pages={pages}
+        isWrong={filter.fault !== undefined}
         empty={
           filter.key === '' ? (
             <Empty title="No result is kept">
