@@ -149,6 +149,20 @@ test('a concurrency that was saved stays before the crawler is read again', asyn
   await page.context().close();
 });
 
+test('a list of as many hosts as are shown does not say that there are others', async () => {
+  const crawler = await createCrawler(app, 'hundred');
+  await crawler.post('pause');
+  await crawler.pushAll(Array.from({ length: 100 }, (_, n) => `http://h${n}.example/`));
+  const page = await browser.open('/crawlers/hundred/hosts', NORMAL);
+  const rows = page.getByRole('table', { name: 'Hosts' }).locator('tbody tr');
+  await rows.nth(99).waitFor();
+  expect(await page.getByText('Only the first 100 hosts are shown').count()).toBe(0);
+  await crawler.push('http://h100.example/');
+  await page.getByText('Only the first 100 hosts are shown').waitFor();
+  expect(await rows.count()).toBe(100);
+  await page.context().close();
+});
+
 test('hosts and batches say whether none are there, none match, or none are left on the page', async () => {
   const crawler = await createCrawler(app, 'bare');
   await crawler.post('pause');

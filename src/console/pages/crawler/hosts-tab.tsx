@@ -57,7 +57,8 @@ export function HostsTab({ view }: { readonly view: CrawlerView }) {
           name,
           orderBy: ORDER_OF[order.peek()],
           hostContains: contains,
-          maxCount: MAX_ROWS,
+          // One more tells that there are others.
+          maxCount: MAX_ROWS + 1,
         },
         { signal },
       ),
@@ -116,14 +117,14 @@ export function HostsTab({ view }: { readonly view: CrawlerView }) {
         )
       ) : (
         <>
-          {data.hosts.length === MAX_ROWS && (
+          {data.hosts.length > MAX_ROWS && (
             <p class="card-part muted small">
               Only the first {count(MAX_ROWS)} hosts are shown. Others are found by their name.
             </p>
           )}
           <DataTable
             label="Hosts"
-            rows={data.hosts}
+            rows={data.hosts.slice(0, MAX_ROWS)}
             keyOf={({ host }) => host}
             columns={[
               {
