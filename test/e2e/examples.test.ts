@@ -349,7 +349,7 @@ for (const { name, command, file, runs } of receivers) {
       for (const secret of ['', 'whsec_', 'whsec_???', 'whsec_YQ==']) {
         const env = { ...process.env, PORT: '0', WEBHOOK_SECRET: secret };
         // One that starts is stopped, without that text.
-        const starting = run(command, [file], { cwd: examples, env, timeout: 10_000 });
+        const starting = run(command, [file], { cwd: examples, env, timeout: 180_000 });
         await expect(starting).rejects.toThrow('WEBHOOK_SECRET must be the webhook_secret');
       }
     },

@@ -113,8 +113,8 @@ test('an empty cell of CSV is no value: the option of the command applies', asyn
 });
 
 test('a push that is interrupted in its first call says how it continues, and queues nothing twice', async () => {
-  // So the first call has URLs that are queued, and others that wait for the rate.
-  await using app = await startApp({ env: { PUSH_RATE_PER_SECOND: '20' } });
+  // So the first call has URLs that are queued, and others that wait for the rate, for half a minute.
+  await using app = await startApp({ env: { PUSH_RATE_PER_SECOND: '4' } });
   const shop = await createCrawler(app, 'shop');
   await shop.post('pause');
   const env = { HOME: '/nonexistent', QUEUED_CRAWLER_URL: app.url, QUEUED_CRAWLER_TOKEN: NORMAL };
