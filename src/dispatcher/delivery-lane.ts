@@ -99,7 +99,7 @@ export interface DeliveryLane {
   /** The run drains. The store gets back what the endpoint does not take soon; nothing waits for others. */
   giveBackLate(): void;
   abortAll(reason: WorkAborted): void;
-  /** Aborts everything, and gives all room back. Returns the ends of posts that no turn has written. */
+  /** Aborts everything and gives all room back. Returns what no turn has written. */
   close(): readonly DeliveryOutcome[];
 }
 
@@ -392,8 +392,7 @@ export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
       abortAll(new WorkAborted('dropped'));
       paced?.leave();
       claimMemory.stopWaiting();
-      // The store takes back by itself what was not posted.
-      return settled.splice(0).filter(({ kind }) => kind !== 'release');
+      return settled.splice(0);
     },
   };
 }

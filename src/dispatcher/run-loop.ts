@@ -351,7 +351,8 @@ export function createRunLoop(deps: RunLoopDeps): RunLoop {
     },
     heldUntil: () => ({ job: askAgainAt ?? opensAt(), delivery: deliveries.pausedUntil() }),
     async close(writeLate) {
-      const settled = deliveries.close();
+      // The store takes back by itself what was not posted.
+      const settled = deliveries.close().filter(({ kind }) => kind !== 'release');
       // Crawls are aborted at once, also while the store does not answer.
       await Promise.all([
         crawls.close(writeLate && ((ended) => writeLate({ ended }))),

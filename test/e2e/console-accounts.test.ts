@@ -238,7 +238,7 @@ test('tabs do not say that the session has ended by itself when its user ended i
   await page.context().close();
 });
 
-test('what an account has typed stays while an operator goes on without its token', async () => {
+test('what an account has typed stays while an operator continues without its token', async () => {
   const page = await browser.open('/account', tokenOfB);
   await page.getByRole('textbox', { name: 'Token' }).fill(ADMIN);
   await page.getByRole('button', { name: 'Add' }).click();

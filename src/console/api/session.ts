@@ -44,7 +44,7 @@ export const endedBecause = signal('');
 /** Why it is not known yet who is signed in; undefined while that was not refused. */
 export const unread = signal<Fault | undefined>(undefined);
 
-/** The account of the last session that had one. An operator's session without its token goes on with it. */
+/** The account of the last session that had one. An operator’s session without its token keeps it. */
 export const lastAccount = signal('');
 
 /** Tells the other tabs of this browser that the session has changed. */
