@@ -338,7 +338,7 @@ test('hosts are listed with what they wait for, found, paused and purged', async
     await row.getByText('paused').waitFor();
     await page.getByRole('button', { name: 'Slowest' }).click();
     await page.getByRole('searchbox').fill('nothing-like-this');
-    await page.getByText('No hosts').waitFor();
+    await page.getByText('Nothing matches the filter').waitFor();
     await page.getByRole('searchbox').fill(host);
     await page.getByRole('button', { name: `Unpause ${host}` }).click();
     await page.getByText(`${host} is crawled again.`).waitFor();
