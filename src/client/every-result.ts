@@ -10,6 +10,7 @@ const ACKNOWLEDGED_TOGETHER = 100;
 
 /** Three times the wait in which the service sends a message; see StreamResultsResponse. */
 const SILENCE_MS = 60_000;
+const LONGEST_SILENCE_MS = 3_600_000;
 
 /** Which results are read, and how. */
 export interface EveryResultOptions extends ReconnectOptions {
@@ -58,7 +59,7 @@ export async function* everyResult(
     function awaitMessage(): NodeJS.Timeout {
       return setTimeout(() => {
         // One page over a slow connection may take longer.
-        allowedMs *= 2;
+        allowedMs = Math.min(allowedMs * 2, LONGEST_SILENCE_MS);
         left.abort(new ConnectError('the stream sent nothing', Code.Unavailable));
       }, allowedMs);
     }

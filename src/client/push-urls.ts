@@ -15,7 +15,7 @@ import { readUntil } from './stop-at.ts';
 /** The service's limit of one batch. */
 const MAX_BATCH_ITEMS = 1_000;
 /** Of 64 characters of a `request_id`; the rest numbers batches and rounds. */
-const MAX_PREFIX_LENGTH = 40;
+export const MAX_RUN_ID_LENGTH = 40;
 
 /** A URL, or a URL with its parameters. */
 export type UrlToPush = string | MessageInitShape<typeof PushItemSchema>;
@@ -68,7 +68,7 @@ export async function* pushUrls(
   const { batchSize = 500, concurrency = 4, runId = randomUUID() } = options;
   assertWithin('batchSize', batchSize, MAX_BATCH_ITEMS);
   assertWithin('concurrency', concurrency, 100);
-  assertWithin('the length of runId', runId.length, MAX_PREFIX_LENGTH);
+  assertWithin('the length of runId', runId.length, MAX_RUN_ID_LENGTH);
   const ended = new AbortController();
   const signal = AbortSignal.any([ended.signal, ...(options.signal ? [options.signal] : [])]);
   const push = createBatchPusher(pusher, crawler, { ...options, runId, signal });

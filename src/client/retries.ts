@@ -16,11 +16,13 @@ const isSingleKey = createContextKey(false, { description: 'the call is not repe
 /** For calls whose caller handles failures by itself. */
 export const notRepeated = () => createContextValues().set(isSingleKey, true);
 
-const attemptKey = createContextKey<number | undefined>(undefined, {
-  description: 'milliseconds of one attempt',
+/** Each attempt has twice the time of the one before, up to this many times that of the first. */
+const MOST_TIMES = 64;
+const attemptKey = createContextKey(0, {
+  description: 'milliseconds of the first attempt; 0 for no limit',
 });
 
-/** For calls of which the first attempt is to end after a time, and each further one after twice that. */
+/** For calls of which the first attempt is to end after a time, and each further one after twice that of the last. */
 export const limitAttempts = (attemptMs: number) =>
   createContextValues().set(attemptKey, attemptMs);
 
@@ -38,7 +40,7 @@ export function createRetries(options: RetryOptions = {}): Interceptor {
       try {
         return await attemptWithin(
           // A large reply over a slow connection takes longer.
-          scaled(request.contextValues.get(attemptKey), 2 ** (attempt - 1)),
+          request.contextValues.get(attemptKey) * Math.min(2 ** (attempt - 1), MOST_TIMES),
           request.signal,
           (signal) => next({ ...request, signal }),
         );
@@ -59,15 +61,13 @@ export function createRetries(options: RetryOptions = {}): Interceptor {
   };
 }
 
-const scaled = (ms: number | undefined, by: number) => (ms === undefined ? undefined : ms * by);
-
 /** Makes one attempt, with a deadline of its own. */
 async function attemptWithin<Reply>(
-  attemptMs: number | undefined,
+  attemptMs: number,
   signal: AbortSignal,
   attempt: (signal: AbortSignal) => Promise<Reply>,
 ): Promise<Reply> {
-  if (attemptMs === undefined) return attempt(signal);
+  if (attemptMs === 0) return attempt(signal);
   const late = new AbortController();
   const timer = setTimeout(() => {
     late.abort(new ConnectError('the service did not answer', Code.DeadlineExceeded));

@@ -3,6 +3,7 @@ import { addAbortSignal } from 'node:stream';
 import { Command, Option } from 'commander';
 import type { PushError } from '../../../gen/queuedcrawler/v1/push_service_pb.ts';
 import { describeFailure, type Pushed, type UrlToPush } from '../../client/client.ts';
+import { MAX_RUN_ID_LENGTH } from '../../client/push-urls.ts';
 import { isLost } from '../../client/retries.ts';
 import { FieldError, usageError } from '../cli-error.ts';
 import {
@@ -48,9 +49,6 @@ interface PushOptions {
   readonly patience: number;
   readonly quiet?: boolean;
 }
-
-/** The longest run id that the client takes. */
-const MAX_RUN_ID_LENGTH = 40;
 
 /** `push`: puts URLs into a crawler's queue, however many. */
 export function createPushCommand(context: CommandContext): Command {

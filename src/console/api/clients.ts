@@ -28,7 +28,7 @@ export function operatorClients(): ServiceClients {
 
 /**
  * The clients whose calls the service makes with this token of the session. Those of an account are
- * refused when the session is another account's by then.
+ * refused once another account has signed in.
  */
 function clientsOf(kind: TokenKind): ServiceClients {
   const account = session.value?.account ?? '';
